@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
@@ -38,8 +39,13 @@ from scrubjay.ports import (
 )
 from scrubjay.settings import EmbedderName, OnEmbedderChange, Settings
 
+Courier = Callable[[bytes, Mapping[str, str]], object]
+"""Sends a body with headers; it returns once that was received, and raises otherwise."""
 ASKED_FIRST: Final = frozenset(UsePurpose) - {UsePurpose.FACTS}
 """Purposes that need consent where settings ask for it first."""
+_COURIER_SECONDS: Final = 10.0
+_ANSWER_BYTES: Final = 64 * 1024
+_log = logging.getLogger(__name__)
 _SET_DUMPABLE: Final = 4  # PR_SET_DUMPABLE of prctl(2)
 
 
@@ -187,6 +193,25 @@ def make_extractor(settings: Settings, clock: Clock) -> Extractor | None:
         seconds=asked.seconds,
     )
     return ChatExtractor(model, clock=clock, sleep=time.sleep)
+
+
+def make_couriers(settings: Settings, clock: Clock) -> dict[str, Courier]:
+    """How each recipient of notices is reached, by its address."""
+    from scrubjay.adapters.remote import Remote
+
+    def courier(url: str) -> Courier:
+        remote = Remote(
+            url,
+            name="recipient",
+            seconds=_COURIER_SECONDS,
+            attempts=1,
+            clock=clock,
+            sleep=time.sleep,
+            log=_log,
+        )
+        return lambda body, headers: remote.post("", body, headers, most_bytes=_ANSWER_BYTES)
+
+    return {url: courier(url) for url in settings.recipients.split()}
 
 
 def called_extractor(ask: AskModel, name: str) -> Extractor:

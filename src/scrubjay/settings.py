@@ -138,6 +138,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Days after which a root key is replaced; 0 for only when asked."""
     root_keep_days: int = 0
     """Days for which a past root key is kept."""
+    recipients: str = ""
+    """Endpoints that are told of each rectification, erasure and restriction."""
     consent: bool = False
     """Whether patterns, and what is sent to a model or an embedder, wait for the person's yes."""
     min_similarity: float = -1.0
@@ -220,6 +222,9 @@ KEYS: Final = (
     SettingField("embedder", "static", "what gives memories their vectors", EmbedderName),
     SettingField(
         "on_embedder_change", "degrade", "what to do with another one's vectors", OnEmbedderChange
+    ),
+    SettingField(
+        "recipients", "", "who is told of erasures and the like: https addresses, by spaces"
     ),
     SettingField("consent", False, "derive patterns and send text only once it is allowed", bool),
     SettingField(

@@ -25,8 +25,9 @@ from scrubjay.adapters.stores.postgres.store import PostgresStore
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.engine import Kernel, Keyring, Policy, Ports
 from scrubjay.engine.ledger import conversations, documents
-from scrubjay.engine.scope.open_scope import OpenScope, changes
+from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.scope.sealed_values import Recalls
+from scrubjay.engine.scope.views import changes
 from scrubjay.model import cells
 from scrubjay.model.errors import ScrubjayError
 from scrubjay.model.jobs import Consolidated, Insight, Restated

@@ -323,7 +323,8 @@ def serve(
 
     # Without a token the plane would ask nobody for one.
     planes: list[MountedPaths] = [ClawdapusPlane(offer)] if offer.token else []
-    planes.append(PersonalPaths())
+    couriers = bootstrap.make_couriers(reading.read(), bootstrap.clock())
+    planes.append(PersonalPaths(couriers=couriers))
     if find_spec("mcp"):
         planes.append(McpPaths())
     _serve(announce, planes, port=port, no_auth=no_auth, options=options, **given)

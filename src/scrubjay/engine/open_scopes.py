@@ -20,7 +20,7 @@ from scrubjay.model.errors import Destroyed, InvalidRequest, StoreError
 from scrubjay.model.origin import Actor
 from scrubjay.model.purposes import PurposeState, SetPurpose
 from scrubjay.model.requests import NOTHING, USER, Caller, Destroy, NoFields
-from scrubjay.model.results import DestroyToken, Erasure, Holdings, RootRotated, Rotated
+from scrubjay.model.results import AuditEvent, DestroyToken, Erasure, Holdings, RootRotated, Rotated
 from scrubjay.model.rows import Head
 from scrubjay.model.scope import Scope
 from scrubjay.model.user_keys import Held, Hold, Unlock, Unlocked
@@ -42,12 +42,15 @@ class LazyModule:
 if TYPE_CHECKING:
     from scrubjay.engine.ledger import inbox, jobs
     from scrubjay.engine.scope import due_work, root_key, user_keys
+    from scrubjay.engine.scope import exercised as exercise
     from scrubjay.engine.scope import purposes as asking
     from scrubjay.engine.scope import rotate as rotating
+    from scrubjay.engine.scope.exercised import Life
     from scrubjay.engine.search.open_index import OpenIndex
 else:
     asking = LazyModule("scope.purposes")
     due_work = LazyModule("scope.due_work")
+    exercise = LazyModule("scope.exercised")
     inbox = LazyModule("ledger.inbox")
     jobs = LazyModule("ledger.jobs")
     root_key = LazyModule("scope.root_key")
@@ -289,6 +292,16 @@ class OpenScopes:
     def head(self, scope: Scope) -> Head:
         """The scope's head: sequence numbers, freeze level, due work."""
         return self._open(scope, create=False).head()
+
+    def lives(self) -> Sequence[Life]:
+        """Every life of every scope, destroyed ones too, and how long its trail is."""
+        return exercise.lives(self._check_open())
+
+    def exercised(self, life: Life, after: int) -> Sequence[AuditEvent]:
+        """The rights that were exercised in a life since a count, as its audit trail has them."""
+        if life.destroyed:
+            return exercise.destroyed(self._check_open(), life)
+        return exercise.exercised(self._open(life.scope, create=False), after)
 
     def holdings(
         self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER

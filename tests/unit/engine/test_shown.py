@@ -54,7 +54,7 @@ def test_of_what_was_shown_no_text_is_kept(engine: Kernel, home: MemoryHome) -> 
     opened = engine._open(ALICE)
 
     def bodies() -> list[bytes]:
-        from scrubjay.engine.scope.open_scope import changes
+        from scrubjay.engine.scope.views import changes
         from scrubjay.model.rows import Collection
 
         return opened.read(

@@ -23,9 +23,10 @@ from msgspec.structs import replace
 from scrubjay.engine.ledger import consolidation
 from scrubjay.engine.ledger.backlog import Backlog
 from scrubjay.engine.ledger.jobs import check_writable, derived_by
-from scrubjay.engine.scope.open_scope import OpenScope, day, living
+from scrubjay.engine.scope.open_scope import OpenScope, day
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.scope.sealed_values import NEVER
+from scrubjay.engine.scope.views import living
 from scrubjay.engine.search import embedding, recall_trial
 from scrubjay.engine.search.analysis import gist
 from scrubjay.engine.search.open_index import kept_vector

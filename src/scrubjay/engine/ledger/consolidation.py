@@ -15,8 +15,9 @@ from msgspec.structs import replace
 
 from scrubjay.engine.ledger import turns
 from scrubjay.engine.ledger.jobs import Choice, Done, JobQueue, Task, derived_by, job_name
-from scrubjay.engine.scope.open_scope import OpenScope, changes, living
+from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.engine.scope.views import changes, living
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit
 from scrubjay.model.jobs import Insight, JobKind

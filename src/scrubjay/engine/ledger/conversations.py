@@ -17,7 +17,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from scrubjay.engine.ledger import sessions
-from scrubjay.engine.scope.open_scope import OpenScope, changes, living
+from scrubjay.engine.scope.open_scope import OpenScope
+from scrubjay.engine.scope.views import changes, living
 from scrubjay.guard.admission import admit
 from scrubjay.model import cells
 from scrubjay.model.conversations import (

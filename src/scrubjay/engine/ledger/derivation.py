@@ -13,8 +13,9 @@ from msgspec import Struct, convert, to_builtins
 from msgspec.structs import replace
 
 from scrubjay.engine.ledger.jobs import Choice, Done, JobQueue, Task, derived_by, job_name
-from scrubjay.engine.scope.open_scope import OpenScope, derived
+from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.engine.scope.views import derived
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit
 from scrubjay.model.jobs import JobKind

@@ -14,7 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrubjay.engine.ledger import sessions, statement_chain
-from scrubjay.engine.scope.open_scope import OpenScope, changes, derived
+from scrubjay.engine.scope.open_scope import OpenScope
+from scrubjay.engine.scope.views import changes, derived
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit
 from scrubjay.model import cells

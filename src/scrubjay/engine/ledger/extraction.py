@@ -20,8 +20,9 @@ from scrubjay.engine.ledger.jobs import JobQueue
 from scrubjay.engine.ledger.timeline import Line
 from scrubjay.engine.ledger.turns import TurnLedger, distill
 from scrubjay.engine.scope import purposes
-from scrubjay.engine.scope.open_scope import OpenScope, changes, day, derived, living
+from scrubjay.engine.scope.open_scope import OpenScope, day
 from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.engine.scope.views import changes, derived, living
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit
 from scrubjay.model import echo

@@ -11,7 +11,8 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, cast
 
-from scrubjay.engine.scope.open_scope import OpenScope, living
+from scrubjay.engine.scope.open_scope import OpenScope
+from scrubjay.engine.scope.views import living
 from scrubjay.model import echo
 from scrubjay.model.errors import LimitReached
 from scrubjay.model.memory import Json

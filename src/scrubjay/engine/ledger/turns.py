@@ -21,8 +21,9 @@ from msgspec.structs import replace
 from scrubjay.engine.ledger import backlog, sessions, statement_chain
 from scrubjay.engine.ledger.timeline import NEVER, Line, Mark, Place
 from scrubjay.engine.scope import purposes
-from scrubjay.engine.scope.open_scope import OpenScope, changes, derived, living
+from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.engine.scope.views import changes, derived, living
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit
 from scrubjay.model import echo, pages

@@ -17,14 +17,9 @@ from scrubjay.engine.memories import receipts
 from scrubjay.engine.memories.read import not_here
 from scrubjay.engine.memories.retain import check_expected
 from scrubjay.engine.scope import due_work, root_key, rotate
-from scrubjay.engine.scope.open_scope import (
-    OpenScope,
-    changes,
-    derived,
-    earlier_versions,
-    living,
-)
+from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.engine.scope.views import changes, derived, earlier_versions, living
 from scrubjay.engine.search import manifest
 from scrubjay.model import cells
 from scrubjay.model.conversations import Conversation, DeleteConversation, Entry, rest_of

@@ -14,8 +14,9 @@ from scrubjay.engine.ledger import conversations, derivation, turns
 from scrubjay.engine.memories import retention
 from scrubjay.engine.memories.forget import erase_row, present
 from scrubjay.engine.scope import due_work
-from scrubjay.engine.scope.open_scope import OpenScope, day, derived, earlier_versions, living
+from scrubjay.engine.scope.open_scope import OpenScope, day
 from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.engine.scope.views import derived, earlier_versions, living
 from scrubjay.engine.search import manifest
 from scrubjay.engine.transfer.copies import strike
 from scrubjay.model.memory import Kind, Memory

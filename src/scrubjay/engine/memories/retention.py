@@ -9,7 +9,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from scrubjay.engine.ledger import conversations
-from scrubjay.engine.scope.open_scope import OpenScope, changes, derived
+from scrubjay.engine.scope.open_scope import OpenScope
+from scrubjay.engine.scope.views import changes, derived
 from scrubjay.model.conversations import Conversation
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Actor

@@ -20,8 +20,9 @@ from scrubjay.engine.memories.forget import (
     take,
 )
 from scrubjay.engine.memories.read import read_live
-from scrubjay.engine.scope.open_scope import OpenScope, living
+from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.engine.scope.views import living
 from scrubjay.model.conversations import Conversation
 from scrubjay.model.errors import Conflict, Forbidden
 from scrubjay.model.memory import Memory

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 
 from scrubjay.engine.scope import pending_blobs, rotate
-from scrubjay.engine.scope.open_scope import OpenScope, changes, day
+from scrubjay.engine.scope.open_scope import OpenScope, day
+from scrubjay.engine.scope.views import changes
 from scrubjay.engine.search import manifest
 from scrubjay.model.errors import KeyMissing, StoreError, UserLocked
 from scrubjay.model.rows import Collection, Due, Head

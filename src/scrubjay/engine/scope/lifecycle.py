@@ -17,9 +17,10 @@ from scrubjay.engine.memories import receipts
 from scrubjay.engine.scope import root_key, user_keys
 from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.engine.scope.installation import installation_key, name_sealer, scope_name
-from scrubjay.engine.scope.open_scope import DESTROYED, OpenScope, changes
+from scrubjay.engine.scope.open_scope import DESTROYED, OpenScope
 from scrubjay.engine.scope.quota import quota_of
 from scrubjay.engine.scope.scope_keys import LOOKUP, slot
+from scrubjay.engine.scope.views import changes
 from scrubjay.model.errors import (
     Damaged,
     Destroyed,

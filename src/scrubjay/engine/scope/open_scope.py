@@ -27,6 +27,7 @@ from scrubjay.engine.scope.scope_keys import (
     slot,
 )
 from scrubjay.engine.scope.sealed_values import Counters, ScopeLimits
+from scrubjay.engine.scope.views import changes, living
 from scrubjay.model import records, turns
 from scrubjay.model.echo import plain_words
 from scrubjay.model.errors import (
@@ -61,7 +62,6 @@ _READ_TRIES = 5
 _WRITE_TRIES = 512
 """How often a transaction may begin again with what it lacked: at most once per key or blob."""
 _FLUSH_SECONDS = 1.0
-_PAGE = 256
 _log = logging.getLogger(__name__)
 
 
@@ -73,32 +73,6 @@ def day(time: datetime) -> int:
 def slots(ports: Ports, address: str, collection: Collection) -> list[int]:
     """The epochs of a collection whose keys are in the keyring, ascending."""
     return epochs(ports.keyring.purposes(address), collection)
-
-
-def changes(
-    view: View, collection: Collection, after: int = 0, *, page: int = _PAGE
-) -> Iterator[Row]:
-    """Every row of a collection that changed after a seq, erased ones too, read in pages."""
-    while rows := view.changes(collection, after, page):
-        yield from rows
-        after = rows[-1].seq
-
-
-def living(view: View, collection: Collection, row_id: bytes) -> Row | None:
-    """The row of this id; None if it is not there, or erased."""
-    row = view.row(collection, row_id)
-    return None if row is None or row.erased else row
-
-
-def derived(view: View, source: bytes) -> list[Row]:
-    """The memories that were derived from a turn or memory and are not erased."""
-    rows = view.rows(Collection.MEMORY, ids := view.derived(source))
-    return [rows[row_id] for row_id in ids if row_id in rows and not rows[row_id].erased]
-
-
-def earlier_versions(row_id: bytes) -> bytes:
-    """The name under which lineage has the version before a row that purge erased."""
-    return row_id[::-1]
 
 
 class OpenScope:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 from typing import cast
 
-from scrubjay.engine.scope.open_scope import OpenScope, living
+from scrubjay.engine.scope.open_scope import OpenScope
+from scrubjay.engine.scope.views import living
 from scrubjay.model.memory import Json
 from scrubjay.model.results import ErasedCell
 from scrubjay.model.rows import Collection

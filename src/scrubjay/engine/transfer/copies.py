@@ -16,9 +16,10 @@ from scrubjay.engine.memories import receipts, retention
 from scrubjay.engine.scope import lifecycle, user_keys
 from scrubjay.engine.scope.audit_trail import LOST
 from scrubjay.engine.scope.engine_ports import Ports
-from scrubjay.engine.scope.open_scope import OpenScope, changes, day, living, slots
+from scrubjay.engine.scope.open_scope import OpenScope, day, slots
 from scrubjay.engine.scope.scope_keys import LOOKUP, USER_HELD
 from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.engine.scope.views import changes, living
 from scrubjay.engine.transfer import bundle
 from scrubjay.guard.admission import admit
 from scrubjay.model.conversations import Entry

@@ -11,8 +11,9 @@ from scrubjay.engine.ledger import conversations, documents, turns
 from scrubjay.engine.scope import root_key
 from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.engine.scope.installation import installation_key
-from scrubjay.engine.scope.open_scope import OpenScope, changes, living
+from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.scope.pending_blobs import PARCEL
+from scrubjay.engine.scope.views import changes, living
 from scrubjay.engine.search import manifest
 from scrubjay.model.errors import InvalidRequest, KeyMissing, NotFound, SealBroken
 from scrubjay.model.memory import Memory

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 
 from scrubjay.engine import Kernel
@@ -25,6 +25,7 @@ from scrubjay.model.origin import Actor
 from scrubjay.model.pages import every
 from scrubjay.model.requests import AuditRequest, Caller, Export
 from scrubjay.model.scope import Scope
+from scrubjay.model.text import doc
 from scrubjay.ports import Clock, Progress, no_progress
 from scrubjay.surfaces.personal import copies
 from scrubjay.surfaces.personal.book import Book
@@ -88,16 +89,14 @@ class ExportSheet(Struct, frozen=True, kw_only=True):
 class ExportJob(Result, frozen=True, kw_only=True):
     """An export: its state, and the link to the file once it is ready."""
 
-    export_id: Annotated[str, Meta(description="The id of the export.")]
-    state: Annotated[ExportState, Meta(description="waiting, ready, taken or failed.")]
-    download_url: Annotated[
-        str | None, Meta(description="The signed link; it works once, until it expires.")
-    ]
-    record_count: Annotated[int, Meta(description="How many memories the file has.")]
-    total_size_bytes: Annotated[int, Meta(description="Size of the sealed file.")]
-    generated_at: Annotated[datetime | None, Meta(description="The time it was ready, in UTC.")]
-    expires_at: Annotated[datetime, Meta(description="The time it is deleted, taken or not.")]
-    why: Annotated[str | None, Meta(description="Why it failed: an error code.")] = None
+    export_id: Annotated[str, doc("The id of the export.")]
+    state: Annotated[ExportState, doc("waiting, ready, taken or failed.")]
+    download_url: Annotated[str | None, doc("The signed link; it works once, until it expires.")]
+    record_count: Annotated[int, doc("How many memories the file has.")]
+    total_size_bytes: Annotated[int, doc("Size of the sealed file.")]
+    generated_at: Annotated[datetime | None, doc("The time it was ready, in UTC.")]
+    expires_at: Annotated[datetime, doc("The time it is deleted, taken or not.")]
+    why: Annotated[str | None, doc("Why it failed: an error code.")] = None
 
 
 def written(

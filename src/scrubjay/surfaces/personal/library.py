@@ -16,6 +16,7 @@ from scrubjay.engine import Kernel
 from scrubjay.model.origin import Actor
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Progress, no_progress
+from scrubjay.service.outbox import outbox_of
 from scrubjay.surfaces.personal import copies
 from scrubjay.surfaces.personal.categories import Category
 from scrubjay.surfaces.personal.copies import CopyForm
@@ -48,8 +49,14 @@ class PersonalMemory:
         self._engine = engine or bootstrap.build(found)
         clock = bootstrap.clock()
         access = Access(self._engine, Keys(self._engine, clock), everything(actor))
+        couriers = bootstrap.make_couriers(found, clock)
         self.personal = Personal(
-            self._engine, access, Scope.parse(scope), clock, ready=self._engine.open
+            self._engine,
+            access,
+            Scope.parse(scope),
+            clock,
+            ready=self._engine.open,
+            outbox=outbox_of(self._engine, clock, couriers),
         )
 
     def __enter__(self) -> Self:

@@ -29,13 +29,14 @@ from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.origin import Actor
 from scrubjay.model.overview import RecallCounter
 from scrubjay.model.pages import PAGE_LIMIT, Page
-from scrubjay.model.purposes import PurposeState, UsePurpose
+from scrubjay.model.purposes import UsePurpose
 from scrubjay.model.requests import COUNTERS_LIMIT, FreezeRequest, Get
-from scrubjay.model.results import Erasure, Hit, Loaded, Recalled
+from scrubjay.model.results import Erasure, Hit, Holdings, Loaded, Outcome, Recalled
 from scrubjay.model.retention import Duplicates, Retention
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Clock
+from scrubjay.service.outbox import Delivery, Outbox
 from scrubjay.surfaces.personal import categories, copies
 from scrubjay.surfaces.personal import records as told
 from scrubjay.surfaces.personal.exports import ExportJob, Exports
@@ -71,6 +72,7 @@ class Personal:
         *,
         ready: Ready,
         link_secret: bytes = b"",
+        outbox: Outbox | None = None,
     ) -> None:
         self.engine = engine
         self.access = access
@@ -79,15 +81,23 @@ class Personal:
         self._ready = ready
         self.notices = Notices(engine, clock)
         self._link_secret = link_secret
+        self._outbox = outbox
 
     # -- who may do what -----------------------------------------------------------------
 
-    def check_owner(self, request: told.OwnedRequest | told.OwnedPage) -> None:
+    def check_owner(self, request: msgspec.Struct) -> None:
         """Forbidden if the request names another person than the key covers."""
         named = (getattr(request, "org_id", None), getattr(request, "user_id", None))
         ours = (self.scope.tenant, self.scope.owner)
         if any(given not in (None, own) for given, own in zip(named, ours, strict=True)):
             raise Forbidden("The request names another person than its key is for.")
+
+    def carry_out(self, verb: str, request: msgspec.Struct) -> Any:
+        """Perform a verb that has the fields of an operation."""
+        owner = told.OwnedRequest.__struct_fields__
+        fields = {name: getattr(request, name) for name in request.__struct_fields__}
+        given = {name: one for name, one in fields.items() if name not in owner}
+        return self.do(verb, right=VERBS[verb].grant is Grant.ADMIN, **given)
 
     def check_right(self) -> None:
         """Forbidden unless a person asks who may erase, or an administrator."""
@@ -117,12 +127,9 @@ class Personal:
         """Store one memory; one that says the same takes the place of the one before."""
         self.access.check_covered(self.scope, Grant.WRITE)
         self._keep_latest()
-        kind, form = (
-            categories.kind_of(request.category, request.content_type),
-            request.content_type,
-        )
+        form, now = request.content_type, self.clock.now()
+        kind = categories.kind_of(request.category, form)
         usual = categories.form_of(kind) is form
-        now = self.clock.now()
         retained = self.do(
             "retain",
             id=memory_id(self.clock),
@@ -137,14 +144,16 @@ class Personal:
             expires_at=None if request.ttl is None else now + timedelta(seconds=request.ttl),
             metadata={} if usual else {categories.TYPE: form.value},
         )
-        stored: Memory = self.engine.get(
-            self.scope, Get(retained.id), self.access.caller
-        )  # what was kept: secrets are left out, and its time is the engine's
+        waits = retained.outcome is Outcome.WAITING
+        # What was kept: secrets are left out, and its time is the engine's.
+        kept = None if waits else self.engine.get(self.scope, Get(retained.id), self.access.caller)
+        found = bool(self.engine.embedding.dimensions) and not retained.degraded
         return told.StoredMemory(
-            memory_id=stored.id,
-            embedding_generated=bool(self.engine.embedding.dimensions) and not retained.degraded,
-            content_hash=categories.content_hash(stored.content),
-            created_at=stored.recorded_at,
+            memory_id=retained.id if kept is None else kept.id,
+            embedding_generated=found and not waits,
+            content_hash=categories.content_hash(request.content if kept is None else kept.content),
+            created_at=now if kept is None else kept.recorded_at,
+            waiting=waits,
         )
 
     def _keep_latest(self) -> None:
@@ -358,12 +367,17 @@ class Personal:
         level: Freeze = self.engine.head(self.scope).frozen
         return level
 
-    def read_notice(self, _request: told.ViewNotices) -> Page[OwnerNotice]:
+    def read_notice(self, _request: told.ViewStatus) -> Page[OwnerNotice]:
         """The notices to the owner; read by the owner, they count as read."""
         self.check_right()
         own = self.access.owns(self.scope)
         found = self.notices.read(self.scope) if own else self.notices.find(self.scope)
         return Page(data=() if found is None else (found,))
+
+    def recipients(self, _request: told.ViewStatus) -> tuple[Delivery, ...]:
+        """Who was told of rectifications, erasures and restrictions, and who is still to be."""
+        self.check_right()
+        return () if self._outbox is None else tuple(self._outbox.of(self.scope))
 
     def file(self, request: told.FileRequest) -> RightRequest:
         """Note what the owner asks for, in the register: access is due in 24 hours."""
@@ -379,11 +393,6 @@ class Personal:
         """The register: what was asked for, by when it is due, and when it was answered."""
         self.check_right()
         return Register(self.engine, self.clock).of(self.scope)
-
-    def purposes(self, _request: told.ViewStatus) -> tuple[PurposeState, ...]:
-        """What may be done with the owner's words: each purpose, on or off, since when and why."""
-        states: tuple[PurposeState, ...] = self.do("purposes", right=True)
-        return states
 
     def decide(self, request: told.DecidePurpose) -> told.DecidedPurpose:
         """Allow a purpose or withdraw it; then what was derived for it is offered to erase."""
@@ -448,16 +457,12 @@ class Personal:
 
     def status(self, _request: told.ViewStatus) -> told.PersonalStatus:
         """Numbers and state, for the owner and for an administrator, who reads nothing else."""
-        rows = self.do("holdings", right=True)
+        rows: Holdings = self.do("holdings", right=True)
         return told.PersonalStatus(
             user_id=self.scope.owner,
             org_id=self.scope.tenant,
-            memories=rows.memories,
-            turns=rows.turns,
-            conversations=rows.conversations,
-            documents=rows.documents,
             restriction=rows.frozen.value,
-            audit_events=rows.audit_events,
+            **{name: getattr(rows, name) for name in rows.__struct_fields__},
         )
 
     def exists(self) -> bool:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Final
 
-from msgspec import Meta
 from msgspec.structs import replace
 
 from scrubjay.engine import Kernel
 from scrubjay.model.memory import Result
 from scrubjay.model.scope import Scope
+from scrubjay.model.text import doc
 from scrubjay.ports import Clock
 from scrubjay.surfaces.personal.book import Book, place
 
@@ -24,10 +24,10 @@ _TEXT: Final = (
 class OwnerNotice(Result, frozen=True, kw_only=True):
     """A notice to the owner of a memory."""
 
-    id: Annotated[str, Meta(description="The id of the notice.")]
-    at: Annotated[datetime, Meta(description="The time it was written, in UTC.")]
-    text: Annotated[str, Meta(description="What the owner is told.")]
-    read: Annotated[bool, Meta(description="Whether the owner has read it.")] = False
+    id: Annotated[str, doc("The id of the notice.")]
+    at: Annotated[datetime, doc("The time it was written, in UTC.")]
+    text: Annotated[str, doc("What the owner is told.")]
+    read: Annotated[bool, doc("Whether the owner has read it.")] = False
 
 
 class Notices:

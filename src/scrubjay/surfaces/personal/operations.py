@@ -10,8 +10,10 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from scrubjay.model.user_keys import Hold, Unlock
 from scrubjay.surfaces.personal import records as told
 from scrubjay.surfaces.personal.memory import Personal
+from scrubjay.verbs import VERBS
 
 
 class PersonalOperation(Struct, frozen=True):
@@ -38,6 +40,16 @@ class PersonalOperation(Struct, frozen=True):
     def about(self) -> str:
         """What it does, in a sentence."""
         return (self.method.__doc__ or "").strip()
+
+
+def _verb(name: str) -> Callable[[Personal, Any], Any]:
+    """The method of an operation that is a verb of the engine."""
+
+    def method(personal: Personal, request: Any) -> Any:
+        return personal.carry_out(name, request)
+
+    method.__doc__ = VERBS[name].__doc__
+    return method
 
 
 OPERATIONS: Final = (
@@ -74,7 +86,11 @@ OPERATIONS: Final = (
         "lift", Personal.lift, told.LiftRestriction, "freeze", options=("notice_id --notice",)
     ),
     PersonalOperation(
-        "notices", Personal.read_notice, told.ViewNotices, "retention", "get /notices",
+        "notices", Personal.read_notice, told.ViewStatus, "retention", "get /notices",
+        options=("user_id --user",),
+    ),
+    PersonalOperation(
+        "recipients", Personal.recipients, told.ViewStatus, "holdings", "get /recipients",
         options=("user_id --user",),
     ),
     PersonalOperation(
@@ -90,12 +106,15 @@ OPERATIONS: Final = (
         options=("request_id ID",),
     ),
     PersonalOperation(
-        "purposes", Personal.purposes, told.ViewStatus, "purposes", "get /purposes",
+        "purposes", _verb("purposes"), told.ViewStatus, "purposes", "get /purposes",
         options=("user_id --user",),
     ),
     PersonalOperation(
         "purpose", Personal.decide, told.DecidePurpose, "set_purpose", "post /purposes",
     ),
+    PersonalOperation("hold", _verb("hold"), Hold, "hold"),
+    PersonalOperation("unlock", _verb("unlock"), Unlock, "unlock"),
+    PersonalOperation("lock", _verb("lock"), told.ViewStatus, "lock"),
     PersonalOperation(
         "memories", Personal.memories, told.ViewMemories, "browse", "get /memories",
         options=("categories --category -c", "limit -n", "cursor"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from msgspec import Meta, Struct, field
 
@@ -14,38 +14,28 @@ from scrubjay.model.memory import Content, Json, Memory, MemoryId, Result
 from scrubjay.model.overview import RecallCounter
 from scrubjay.model.pages import Paged
 from scrubjay.model.purposes import LawfulBasis, PurposeState, UsePurpose
-from scrubjay.model.results import Erasure
+from scrubjay.model.results import Erasure, Holdings
 from scrubjay.model.scope import Scope
-from scrubjay.model.text import CheckedRequest, Id, Name, Positive, Share, Tag, Time, Words
+from scrubjay.model.text import CheckedRequest, Id, Name, Positive, Share, Tag, Time, Words, doc
 from scrubjay.surfaces.personal.categories import Category, ContentType, content_hash, place_of
 from scrubjay.surfaces.personal.copies import CopyForm
 from scrubjay.surfaces.personal.register import RightKind
 
 # -- fields that several have ----------------------------------------------------------------------
 
-CategoryOf = Annotated[Category, Meta(description="The category of the memory.")]
-Form = Annotated[ContentType, Meta(description="The form of the content.")]
-CategoryList = Annotated[
-    tuple[Category, ...], Meta(description="Categories to match; empty for all.")
-]
-TopicTags = Annotated[tuple[Tag, ...], Meta(max_length=64, description="Labels of its topics.")]
-CreatedAt = Annotated[datetime, Meta(description="The time it was stored, in UTC.")]
-AuditId = Annotated[str, Meta(description="The id of the event in the audit trail.")]
+CategoryOf = Annotated[Category, doc("The category of the memory.")]
+Form = Annotated[ContentType, doc("The form of the content.")]
+CategoryList = Annotated[tuple[Category, ...], doc("Categories to match; empty for all.")]
+TopicTags = Annotated[tuple[Tag, ...], doc("Labels of its topics.", max_length=64)]
+CreatedAt = Annotated[datetime, doc("The time it was stored, in UTC.")]
+AuditId = Annotated[str, doc("The id of the event in the audit trail.")]
 
 
 class OwnedRequest(CheckedRequest, frozen=True, kw_only=True):
     """Base of the requests: whose memory it is must be what the key, or the command, says."""
 
-    user_id: Annotated[Name | None, Meta(description="The owner; if given, that of the key.")] = (
-        None
-    )
-    org_id: Annotated[
-        Name | None, Meta(description="The organization; if given, that of the key.")
-    ] = None
-
-
-class OwnedPage(Paged, frozen=True, kw_only=True):
-    """Base of the lists, with limit and cursor."""
+    user_id: Annotated[Name | None, doc("The owner; if given, that of the key.")] = None
+    org_id: Annotated[Name | None, doc("The organization; if given, that of the key.")] = None
 
 
 # -- store and retrieve ----------------------------------------------------------------------------
@@ -57,22 +47,20 @@ class StoreMemory(OwnedRequest, frozen=True, kw_only=True):
     category: CategoryOf
     content_type: Form
     content: Content
-    session_id: Annotated[Name | None, Meta(description="The session it was said in.")] = None
+    session_id: Annotated[Name | None, doc("The session it was said in.")] = None
     channel: Annotated[
         Name | None,
-        Meta(description="Where it was said, such as slack, teams, email or web: a label."),
+        doc("Where it was said, such as slack, teams, email or web: a label."),
     ] = None
-    source_msg_id: Annotated[Name | None, Meta(description="The id of the message.")] = None
+    source_msg_id: Annotated[Name | None, doc("The id of the message.")] = None
     timestamp: Annotated[
-        Time | None, Meta(description="The time it was said; None for the time of storing.")
+        Time | None, doc("The time it was said; None for the time of storing.")
     ] = None
     topic_tags: TopicTags = ()
-    importance_score: Annotated[
-        Share, Meta(description="Number from 0 to 1; breaks near-ties in ranking.")
-    ] = 0.5
-    ttl: Annotated[
-        Positive | None, Meta(description="Seconds after which it expires; None for never.")
-    ] = None
+    importance_score: Annotated[Share, doc("Number from 0 to 1; breaks near-ties in ranking.")] = (
+        0.5
+    )
+    ttl: Annotated[Positive | None, doc("Seconds after which it expires; None for never.")] = None
 
 
 class StoredMemory(Result, frozen=True, kw_only=True):
@@ -81,12 +69,13 @@ class StoredMemory(Result, frozen=True, kw_only=True):
     memory_id: MemoryId
     embedding_generated: Annotated[
         bool,
-        Meta(description="Whether it can be found by meaning: it has a vector, or its index has."),
+        doc("Whether it can be found by meaning: it has a vector, or its index has."),
     ]
     content_hash: Annotated[
-        str, Meta(description="Hash of the content, for the caller; only a keyed one is stored.")
+        str, doc("Hash of the content, for the caller; only a keyed one is stored.")
     ]
     created_at: CreatedAt
+    waiting: Annotated[bool, doc("Whether it waits in the inbox until its owner unlocks.")] = False
 
 
 class TimeRange(Struct, frozen=True, forbid_unknown_fields=True):
@@ -99,16 +88,14 @@ class TimeRange(Struct, frozen=True, forbid_unknown_fields=True):
 class RetrieveMemory(OwnedRequest, frozen=True, kw_only=True):
     """Find the memories that answer a question."""
 
-    query: Annotated[Words, Meta(description="The question, in words.")]
+    query: Annotated[Words, doc("The question, in words.")]
     category_filter: CategoryList = ()
-    max_results: Annotated[
-        int, Meta(ge=1, le=1000, description="How many are returned at most.")
-    ] = 10
+    max_results: Annotated[int, doc("How many are returned at most.", ge=1, le=1000)] = 10
     min_similarity: Annotated[
         Share | None,
-        Meta(description="Least cosine with the question; None for the default of the embedder."),
+        doc("Least cosine with the question; None for the default of the embedder."),
     ] = None
-    time_range: Annotated[TimeRange | None, Meta(description="When it was said.")] = None
+    time_range: Annotated[TimeRange | None, doc("When it was said.")] = None
 
 
 class FoundMemory(Result, frozen=True, kw_only=True):
@@ -119,7 +106,7 @@ class FoundMemory(Result, frozen=True, kw_only=True):
     content_type: Form
     content: Content
     similarity_score: Annotated[
-        float | None, Meta(description="Cosine with the question; None without vectors.")
+        float | None, doc("Cosine with the question; None without vectors.")
     ]
     topic_tags: TopicTags
     created_at: CreatedAt
@@ -128,22 +115,20 @@ class FoundMemory(Result, frozen=True, kw_only=True):
 class RetrievedMemories(Result, frozen=True, kw_only=True):
     """What was found, best first."""
 
-    memories: Annotated[tuple[FoundMemory, ...], Meta(description="The memories, best first.")]
-    total_searched: Annotated[int, Meta(description="How many were searched.")]
-    query_time_ms: Annotated[float, Meta(description="How long the search took.")]
-    min_similarity: Annotated[float, Meta(description="The least similarity that was asked for.")]
+    memories: Annotated[tuple[FoundMemory, ...], doc("The memories, best first.")]
+    total_searched: Annotated[int, doc("How many were searched.")]
+    query_time_ms: Annotated[float, doc("How long the search took.")]
+    min_similarity: Annotated[float, doc("The least similarity that was asked for.")]
     min_similarity_from: Annotated[
-        str, Meta(description="Where that is from: request, setting, or the embedder by its name.")
+        str, doc("Where that is from: request, setting, or the embedder by its name.")
     ]
-    degraded: Annotated[
-        tuple[str, ...], Meta(description="What could not be used, a sentence each.")
-    ] = ()
+    degraded: Annotated[tuple[str, ...], doc("What could not be used, a sentence each.")] = ()
 
 
 # -- the owner's view ------------------------------------------------------------------------------
 
 
-class ViewMemories(OwnedPage, frozen=True, kw_only=True):
+class ViewMemories(Paged, frozen=True, kw_only=True):
     """List what is remembered, newest first, outdated and archived memories too."""
 
     categories: CategoryList = ()
@@ -252,11 +237,11 @@ class ForgetMemories(OwnedRequest, frozen=True, kw_only=True):
 
     target: Annotated[
         ForgetTarget,
-        Meta(description="What to forget: memory_ids, session_id, topic_tags, before or a query."),
+        doc("What to forget: memory_ids, session_id, topic_tags, before or a query."),
     ]
-    confirmation_token: Annotated[
-        str | None, Meta(description="The token of the first call, for a query.")
-    ] = None
+    confirmation_token: Annotated[str | None, doc("The token of the first call, for a query.")] = (
+        None
+    )
 
     def __post_init__(self) -> None:
         CheckedRequest.__post_init__(self)
@@ -274,18 +259,14 @@ class ForgetMemories(OwnedRequest, frozen=True, kw_only=True):
 class ForgottenMemories(Result, frozen=True, kw_only=True):
     """Receipt of an erasure, or what a query would erase."""
 
-    deleted_count: Annotated[int, Meta(description="How many memories and turns were erased.")]
-    memory_ids: Annotated[tuple[str, ...], Meta(description="The ids of the erased memories.")]
-    audit_id: Annotated[str | None, Meta(description="The event; None while nothing was erased.")]
+    deleted_count: Annotated[int, doc("How many memories and turns were erased.")]
+    memory_ids: Annotated[tuple[str, ...], doc("The ids of the erased memories.")]
+    audit_id: Annotated[str | None, doc("The event; None while nothing was erased.")]
     matches: Annotated[
-        tuple[FoundMemory, ...], Meta(description="Of a query: what would be erased, best first.")
+        tuple[FoundMemory, ...], doc("Of a query: what would be erased, best first.")
     ] = ()
-    confirmation_token: Annotated[
-        str | None, Meta(description="What confirms that, and nothing else.")
-    ] = None
-    receipt: Annotated[Erasure | None, Meta(description="The receipt, for `verify --erased`.")] = (
-        None
-    )
+    confirmation_token: Annotated[str | None, doc("What confirms that, and nothing else.")] = None
+    receipt: Annotated[Erasure | None, doc("The receipt, for `verify --erased`.")] = None
 
 
 # -- rectify, restrict, destroy --------------------------------------------------------------------
@@ -296,16 +277,16 @@ class RectifyMemory(OwnedRequest, frozen=True, kw_only=True):
 
     memory_id: MemoryId
     content: Content
-    reason: Annotated[Name, Meta(description="Why, in the words of who corrects it.")]
+    reason: Annotated[Name, doc("Why, in the words of who corrects it.")]
 
 
 class RectifiedMemory(Result, frozen=True, kw_only=True):
     """Receipt of a correction."""
 
     memory_id: MemoryId
-    replaces: Annotated[str, Meta(description="The id of the memory that was corrected.")]
-    hidden: Annotated[int, Meta(description="How many derived memories are out of sight for it.")]
-    content_hash: Annotated[str, Meta(description="Hash of the new content.")]
+    replaces: Annotated[str, doc("The id of the memory that was corrected.")]
+    hidden: Annotated[int, doc("How many derived memories are out of sight for it.")]
+    content_hash: Annotated[str, doc("Hash of the new content.")]
 
 
 class RestrictionLevel(StrEnum):
@@ -320,38 +301,32 @@ class RestrictionLevel(StrEnum):
 class RestrictMemory(OwnedRequest, frozen=True, kw_only=True):
     """Stop writes, or restrict all processing (Art. 18): agents get `restricted`."""
 
-    level: Annotated[RestrictionLevel, Meta(description="How much is stopped.")] = (
-        RestrictionLevel.ALL
-    )
+    level: Annotated[RestrictionLevel, doc("How much is stopped.")] = RestrictionLevel.ALL
 
 
 class LiftRestriction(OwnedRequest, frozen=True, kw_only=True):
     """Lift a restriction, in two steps: its owner is informed first (Art. 18 (3))."""
 
     notice_id: Annotated[
-        str | None, Meta(description="The notice of the first call, once its owner has read it.")
+        str | None, doc("The notice of the first call, once its owner has read it.")
     ] = None
-
-
-class ViewNotices(OwnedRequest, frozen=True, kw_only=True):
-    """Read the notices to the owner."""
 
 
 class Restriction(Result, frozen=True, kw_only=True):
     """State of a restriction."""
 
-    level: Annotated[str, Meta(description="What is stopped now: none, writes or all.")]
-    notice_id: Annotated[
-        str | None, Meta(description="The notice that has to be read before it is lifted.")
-    ] = None
-    notice: Annotated[str | None, Meta(description="What it says.")] = None
+    level: Annotated[str, doc("What is stopped now: none, writes or all.")]
+    notice_id: Annotated[str | None, doc("The notice that has to be read before it is lifted.")] = (
+        None
+    )
+    notice: Annotated[str | None, doc("What it says.")] = None
 
 
 class DestroyMemory(OwnedRequest, frozen=True, kw_only=True):
     """Destroy everything, in two steps: the first call gives the token for the second."""
 
     confirmation_token: Annotated[
-        str | None, Meta(description="The token of the first call; None asks for one.")
+        str | None, doc("The token of the first call; None asks for one.")
     ] = None
 
 
@@ -359,19 +334,17 @@ class DestroyedMemory(Result, frozen=True, kw_only=True):
     """Receipt of a destroy, or the token that confirms it."""
 
     destroyed: bool
-    records_deleted: Annotated[int, Meta(description="How many rows of all sorts were erased.")]
+    records_deleted: Annotated[int, doc("How many rows of all sorts were erased.")]
     vectors_deleted: Annotated[
-        int, Meta(description="How many vectors: one for each memory, kept beside it or indexed.")
+        int, doc("How many vectors: one for each memory, kept beside it or indexed.")
     ]
-    blobs_deleted: Annotated[
-        int, Meta(description="How many sealed files: long texts, and parts of the index.")
-    ]
-    audit_id: Annotated[str | None, Meta(description="The number that stays in the receipt.")]
+    blobs_deleted: Annotated[int, doc("How many sealed files: long texts, and parts of the index.")]
+    audit_id: Annotated[str | None, doc("The number that stays in the receipt.")]
     confirmation_token: Annotated[
-        str | None, Meta(description="What confirms it, for an hour and until the next write.")
+        str | None, doc("What confirms it, for an hour and until the next write.")
     ] = None
-    expires_at: Annotated[datetime | None, Meta(description="When the token expires.")] = None
-    receipt: Annotated[Erasure | None, Meta(description="The receipt.")] = None
+    expires_at: Annotated[datetime | None, doc("When the token expires.")] = None
+    receipt: Annotated[Erasure | None, doc("The receipt.")] = None
 
 
 # -- export and import -----------------------------------------------------------------------------
@@ -380,36 +353,30 @@ class DestroyedMemory(Result, frozen=True, kw_only=True):
 class ExportMemories(OwnedRequest, frozen=True, kw_only=True):
     """Export everything, or some categories, in a file that is sealed to its reader."""
 
-    format: Annotated[CopyForm, Meta(description="json, markdown, or a bundle of the engine.")] = (
-        CopyForm.JSON
-    )
+    format: Annotated[CopyForm, doc("json, markdown, or a bundle of the engine.")] = CopyForm.JSON
     categories: CategoryList = ()
     include_metadata: Annotated[
-        bool, Meta(description="Whether all that is known is in it; an import needs that.")
+        bool, doc("Whether all that is known is in it; an import needs that.")
     ] = True
     passphrase: Annotated[
         Annotated[str, Meta(min_length=8, max_length=1024)] | None,
-        Meta(description="What opens the file; or a recipient."),
+        doc("What opens the file; or a recipient."),
     ] = None
-    recipient: Annotated[
-        str | None, Meta(description="The age recipient that opens the file, as age1….")
-    ] = None
+    recipient: Annotated[str | None, doc("The age recipient that opens the file, as age1….")] = None
 
 
 class ViewExport(OwnedRequest, frozen=True, kw_only=True):
     """Look at the state of an export."""
 
-    export_id: Annotated[str, Meta(description="The id of the export.")]
+    export_id: Annotated[str, doc("The id of the export.")]
 
 
 class ImportMemories(OwnedRequest, frozen=True, kw_only=True):
     """Import an export, all of it or nothing; what was forgotten here stays forgotten."""
 
-    content: Annotated[bytes, Meta(description="The bytes of the file.")]
-    passphrase: Annotated[str | None, Meta(description="What opens a sealed file.")] = None
-    identity: Annotated[
-        str | None, Meta(description="The age identity that opens a sealed file.")
-    ] = None
+    content: Annotated[bytes, doc("The bytes of the file.")]
+    passphrase: Annotated[str | None, doc("What opens a sealed file.")] = None
+    identity: Annotated[str | None, doc("The age identity that opens a sealed file.")] = None
 
 
 # -- the register --------------------------------------------------------------------------------
@@ -418,13 +385,13 @@ class ImportMemories(OwnedRequest, frozen=True, kw_only=True):
 class FileRequest(OwnedRequest, frozen=True, kw_only=True):
     """Note what a person asks for; the answer says by when it is due."""
 
-    right: Annotated[RightKind, Meta(description="What is asked for.")]
+    right: Annotated[RightKind, doc("What is asked for.")]
 
 
 class AnswerRequest(OwnedRequest, frozen=True, kw_only=True):
     """Note that a request was answered."""
 
-    request_id: Annotated[str, Meta(description="The id of the request.")]
+    request_id: Annotated[str, doc("The id of the request.")]
 
 
 # -- purposes ------------------------------------------------------------------------------------
@@ -433,21 +400,19 @@ class AnswerRequest(OwnedRequest, frozen=True, kw_only=True):
 class DecidePurpose(OwnedRequest, frozen=True, kw_only=True):
     """Allow a purpose, or withdraw it: it holds at once."""
 
-    purpose: Annotated[
-        UsePurpose, Meta(description="facts, patterns, model or embedding: what is done.")
-    ]
-    on: Annotated[bool, Meta(description="Whether it is allowed.")]
-    basis: Annotated[LawfulBasis, Meta(description="Why it is lawful.")] = LawfulBasis.CONSENT
-    note: Annotated[Name | None, Meta(description="What the person was told.")] = None
+    purpose: Annotated[UsePurpose, doc("facts, patterns, model or embedding: what is done.")]
+    on: Annotated[bool, doc("Whether it is allowed.")]
+    basis: Annotated[LawfulBasis, doc("Why it is lawful.")] = LawfulBasis.CONSENT
+    note: Annotated[Name | None, doc("What the person was told.")] = None
 
 
 class DecidedPurpose(Result, frozen=True, kw_only=True):
     """A purpose as it is now; of one that was withdrawn, what there is to erase."""
 
-    state: Annotated[PurposeState, Meta(description="The purpose as it is now.")]
+    state: Annotated[PurposeState, doc("The purpose as it is now.")]
     memory_ids: Annotated[
         tuple[str, ...],
-        Meta(description="What was derived for it, up to 1,000: forget takes these ids."),
+        doc("What was derived for it, up to 1,000: forget takes these ids."),
     ] = ()
 
 
@@ -469,7 +434,7 @@ def operation_of(verb: str) -> str:
     return next((name for name, verbs in _OPERATIONS.items() if verb in verbs), verb)
 
 
-class ViewAudit(OwnedPage, frozen=True, kw_only=True):
+class ViewAudit(Paged, frozen=True, kw_only=True):
     """Read the audit trail, oldest first."""
 
 
@@ -477,10 +442,10 @@ class PersonalAuditEvent(Result, frozen=True, kw_only=True):
     """One event, without content."""
 
     audit_id: AuditId
-    operation: Annotated[str, Meta(description="What was done, such as store or retrieve.")]
-    performed_by: Annotated[str, Meta(description="Who did it: system, user or admin.")]
+    operation: Annotated[str, doc("What was done, such as store or retrieve.")]
+    performed_by: Annotated[str, doc("Who did it: system, user or admin.")]
     performed_at: datetime
-    detail: Annotated[Mapping[str, Json], Meta(description="Verb, actor, number of rows.")] = field(
+    detail: Annotated[Mapping[str, Json], doc("Verb, actor, number of rows.")] = field(
         default_factory=dict
     )
 
@@ -494,17 +459,9 @@ class ViewStatus(OwnedRequest, frozen=True, kw_only=True):
     """Count, without reading: what an administrator may know."""
 
 
-class PersonalStatus(Result, frozen=True, kw_only=True):
+class PersonalStatus(Holdings, frozen=True, kw_only=True):
     """Numbers and state of a memory; nothing of its content."""
 
     user_id: str
     org_id: str
-    memories: Annotated[int, Meta(description="How many rows of memories, outdated ones too.")]
-    turns: Annotated[int, Meta(description="How many turns.")]
-    conversations: Annotated[int, Meta(description="How many entries and conversations.")]
-    documents: Annotated[int, Meta(description="How many documents.")]
-    restriction: Annotated[str, Meta(description="What is stopped: none, writes or all.")]
-    audit_events: Annotated[int, Meta(description="Length of the audit trail.")]
-
-
-Fields = Mapping[str, Any]
+    restriction: Annotated[str, doc("What is stopped: none, writes or all.")]

@@ -11,13 +11,13 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Final
 
-from msgspec import Meta
 from msgspec.structs import replace
 
 from scrubjay.engine import Kernel
 from scrubjay.model.errors import NotFound
 from scrubjay.model.memory import Result
 from scrubjay.model.scope import Scope
+from scrubjay.model.text import doc
 from scrubjay.ports import Clock
 from scrubjay.surfaces.personal.book import Book, place
 
@@ -44,13 +44,13 @@ _MONTH: Final = timedelta(days=30)
 class RightRequest(Result, frozen=True, kw_only=True):
     """A request of a person: what for, when it came, and by when it is due."""
 
-    id: Annotated[str, Meta(description="The id of the request.")]
-    right: Annotated[RightKind, Meta(description="What is asked for.")]
-    scope: Annotated[str, Meta(description="Whose memory it is about.")]
-    received_at: Annotated[datetime, Meta(description="The time it came in, in UTC.")]
-    due_at: Annotated[datetime, Meta(description="The time it has to be answered.")]
+    id: Annotated[str, doc("The id of the request.")]
+    right: Annotated[RightKind, doc("What is asked for.")]
+    scope: Annotated[str, doc("Whose memory it is about.")]
+    received_at: Annotated[datetime, doc("The time it came in, in UTC.")]
+    due_at: Annotated[datetime, doc("The time it has to be answered.")]
     answered_at: Annotated[
-        datetime | None, Meta(description="The time it was answered; None while it is open.")
+        datetime | None, doc("The time it was answered; None while it is open.")
     ] = None
 
     def alarming(self, now: datetime) -> bool:

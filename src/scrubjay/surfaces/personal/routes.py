@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final
@@ -16,9 +16,11 @@ from starlette.routing import BaseRoute, Route
 
 from scrubjay import codec
 from scrubjay.access import Key
+from scrubjay.bootstrap import Courier
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.scope import Scope
 from scrubjay.service.endpoint import HttpEndpoint, Take, Visit
+from scrubjay.service.outbox import Outbox, outbox_of
 from scrubjay.service.rest import BY_NAME
 from scrubjay.service.routes import VERSION, Pieces, as_json, read_json, values_of
 from scrubjay.service.service import SCOPE_HEADER, Service
@@ -31,15 +33,24 @@ from scrubjay.surfaces.personal.register import Register
 _log = logging.getLogger(__name__)
 EXPORT_LINKS: Final = b"personal-export"
 """What the key that signs links is for."""
+_OUTBOX_SECONDS: Final = 10.0
+"""How often it is looked for what recipients are to be told."""
 PATH: Final = f"{VERSION}/personal"
 
 
 class PersonalPaths:
     """The paths of personal memory, to be mounted in the service."""
 
-    def __init__(self, *, seconds: float = 1.0, reach: Reach = lambda _: None) -> None:
+    def __init__(
+        self,
+        *,
+        seconds: float = 1.0,
+        reach: Reach = lambda _: None,
+        couriers: Mapping[str, Courier] | None = None,
+    ) -> None:
         self._seconds = seconds
         self._reach = reach
+        self._couriers = couriers or {}
 
     def routes(self, service: Service) -> Sequence[BaseRoute]:
         """A route for each operation, and one for the files of exports."""
@@ -47,10 +58,11 @@ class PersonalPaths:
         async def file(request: Request) -> Response:
             return await self._file(service, request)
 
+        outbox = self._outbox(service)
         made = [Route(f"{PATH}/exports/{{id}}/file", file, methods=["GET"])]
         for operation in OPERATIONS:
             method, path = operation.http
-            endpoint = PersonalEndpoint(service, operation)
+            endpoint = PersonalEndpoint(service, operation, outbox)
             made.append(Route(PATH + path, endpoint.run, methods=[method]))
         return made
 
@@ -67,12 +79,19 @@ class PersonalPaths:
         secret = service.signer.key(EXPORT_LINKS)
         return Exports(service.engine, service.clock, secret, reach=self._reach)
 
+    def _outbox(self, service: Service) -> Outbox:
+        return outbox_of(service.engine, service.clock, self._couriers)
+
     async def _work(self, service: Service) -> None:
-        exports = self._exports(service)
+        exports, outbox, again = self._exports(service), self._outbox(service), 0.0
         while service.options.worker == 0:
             try:
                 await service.bridge.write(exports.work, heavy=True)
                 await service.bridge.read(lambda: _tell_due(service))
+                if outbox.recipients and service.clock.monotonic() >= again:
+                    waiting = await service.bridge.write(outbox.send, heavy=True)
+                    service.metrics.show("personal_notices_waiting", waiting)
+                    again = service.clock.monotonic() + _OUTBOX_SECONDS
             except Exception:  # seam: what goes wrong with one job must not end all later ones
                 _log.exception("personal.work_failed")
             await asyncio.sleep(self._seconds)
@@ -90,9 +109,10 @@ class PersonalPaths:
 class PersonalEndpoint(HttpEndpoint[Response]):
     """One operation: keys or tokens, JSON in, JSON out."""
 
-    def __init__(self, service: Service, operation: PersonalOperation) -> None:
+    def __init__(self, service: Service, operation: PersonalOperation, outbox: Outbox) -> None:
         super().__init__(service, BY_NAME[operation.verb], name=f"personal_{operation.name}")
         self.told = operation
+        self.outbox = outbox
         wanted, path = codec.wanted(operation.request), operation.http[1]
         self._wanted = {name: one for name, one in wanted.items() if f"{{{name}}}" not in path}
         self._form = codec.form(f"Personal{operation.name.title()}", self._wanted)
@@ -130,6 +150,7 @@ class PersonalEndpoint(HttpEndpoint[Response]):
             service.clock,
             ready=service.ready,
             link_secret=service.signer.key(EXPORT_LINKS),
+            outbox=self.outbox,
         )
         whose.check_owner(asked)
         span.asked({})
