@@ -157,6 +157,12 @@ export class Scrubjay {
   purposes(request?: {}, options?: Options): Promise<t.PurposesAnswer>;
   /** Switch a purpose on or off: it holds from the next transaction on, in every process. */
   setPurpose(request: t.SetPurposeRequest, options?: Options): Promise<t.PurposeState>;
+  /** Put the scope under keys of its user, or change what opens it; gives a recovery key. */
+  hold(request?: t.HoldRequest, options?: Options): Promise<t.Held>;
+  /** Unlock a scope that its user holds, in this process, and take in what waits for it. */
+  unlock(request?: t.UnlockRequest, options?: Options): Promise<t.Unlocked>;
+  /** Lock a scope that its user holds, in this process: its keys leave the memory. */
+  lock(request?: t.LockRequest, options?: Options): Promise<t.Holdings>;
   /** Rotate the keys: re-encrypt everything under new ones and delete the old ones. */
   rotate(request?: t.RotateRequest, options?: Options): Promise<t.Rotated>;
   /** Send waiting turns to the model; with `again`, also those it has read before. */

@@ -682,6 +682,14 @@ export interface FreezeRequest {
 /** Permission of a key: a group of verbs it may be used for. */
 export type Grant = "admin" | "export" | "extract" | "forget" | "read" | "write";
 
+/** Receipt of a scope that was put under keys of its user. */
+export interface Held {
+  /** The recovery key, shown only here: print it, and keep it apart. */
+  recovery: string;
+  /** How many rows were encrypted under the new keys. */
+  resealed: number;
+}
+
 /** One search hit: a memory with its score. */
 export interface Hit {
   /** The memory that was found. */
@@ -701,6 +709,13 @@ export interface Hit {
   similarity: number | null;
 }
 
+export interface HoldRequest {
+  /** The passphrase; None if another way is used. */
+  passphrase?: string | null;
+  /** Whether the keyring of the operating system opens it, for this user there. */
+  keychain?: boolean;
+}
+
 /** How much a scope holds, and its state: nothing of its content. */
 export interface Holdings {
   /** Rows of memories, superseded ones too. */
@@ -715,6 +730,12 @@ export interface Holdings {
   frozen: Freeze;
   /** Length of the audit chain. */
   audit_events: number;
+  /** Whether its user holds one half of its keys. */
+  user_held: boolean;
+  /** Whether its user has to unlock it before it is read. */
+  locked: boolean;
+  /** How many writes wait in its inbox until it is unlocked. */
+  waiting: number;
 }
 
 /** A new API key with its token, which is shown only here. */
@@ -844,6 +865,9 @@ export interface Loaded {
   forgotten: number;
 }
 
+export interface LockRequest {
+}
+
 export interface MarkTaintedAnswer {
   /** Taint a session: it has read text of an origin. */
   data: Origin;
@@ -968,7 +992,7 @@ export interface OpenRequest {
 export type Origin = "agent" | "import" | "operator" | "other_agent" | "quoted" | "tool" | "user" | "web";
 
 /** Outcome of a write. */
-export type Outcome = "forgotten" | "known" | "stored";
+export type Outcome = "forgotten" | "known" | "stored" | "waiting";
 
 export interface PauseExtractionRequest {
   /** Whether to stop sending turns to the model. */
@@ -1665,6 +1689,29 @@ export interface TurnPage {
   data: Turn[];
   /** Pagination cursor of the next page; None on the last page. */
   next_cursor: string | null;
+}
+
+export interface UnlockRequest {
+  /** The passphrase; None if another way is used. */
+  passphrase?: string | null;
+  /** The printed recovery key. */
+  recovery?: string | null;
+  /** For how long it stays open when it is not used, at most a day. */
+  seconds?: number;
+}
+
+/** What became of what waited in the inbox of a scope. */
+export interface Unlocked {
+  /** How many writes were stored. */
+  stored: number;
+  /** How many were known already. */
+  known: number;
+  /** How many had been forgotten, and stay so. */
+  forgotten: number;
+  /** How many were refused, and dropped. */
+  refused: number;
+  /** How many still wait, for example because it is frozen. */
+  waiting: number;
 }
 
 /** What is done with a person's words, beyond keeping them. */

@@ -62,6 +62,7 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.model.errors import Stale as Stale
     from scrubjay.model.errors import StoreError as StoreError
     from scrubjay.model.errors import Timeout as Timeout
+    from scrubjay.model.errors import UserLocked as UserLocked
     from scrubjay.model.errors import WrongKey as WrongKey
     from scrubjay.model.jobs import JobKind as JobKind
     from scrubjay.model.jobs import JobStatus as JobStatus
@@ -116,6 +117,8 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.model.turns import State as State
     from scrubjay.model.turns import Timeline as Timeline
     from scrubjay.model.turns import Turn as Turn
+    from scrubjay.model.user_keys import Held as Held
+    from scrubjay.model.user_keys import Unlocked as Unlocked
 
 __version__ = "0.1.0"
 
@@ -129,7 +132,7 @@ _HOMES = {
         "Busy Changed Conflict Damaged Destroyed EmbedderError ExtractorError Forbidden Frozen "
         "Full InvalidRequest KeyMissing KeyUnavailable LimitReached Locked NeedsConfirmation "
         "NotFound OutcomeUnknown Restricted SchemaTooNew ScrubjayError SealBroken Stale "
-        "StoreError Timeout WrongKey"
+        "StoreError Timeout UserLocked WrongKey"
     ),
     "scrubjay.model.jobs": "JobKind JobStatus RunningJob Worked",
     "scrubjay.model.memory": "Kind Memory Provenance",
@@ -146,6 +149,7 @@ _HOMES = {
     "scrubjay.model.rows": "Freeze",
     "scrubjay.model.scope": "Scope",
     "scrubjay.model.turns": "Moment Recorded State Timeline Turn",
+    "scrubjay.model.user_keys": "Held Unlocked",
     "scrubjay.client": "Client connect",
     "scrubjay.handle": "AsyncJay Engine Jay open",
 }

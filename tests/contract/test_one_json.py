@@ -98,6 +98,9 @@ APART = {
     "destroy": "it is the last of all",
     "inspect": "it shows random bytes",
     "destroy_token": "it is another one each time",
+    "hold": "its recovery key is another one each time",
+    "unlock": "it is of a scope that its user holds",
+    "lock": "it is of a scope that its user holds",
 }
 """Scope verbs with a test of their own."""
 COMMANDS: dict[str, list[str]] = {
@@ -171,6 +174,9 @@ NO_COMMAND = {
     "put": "its command writes text, no JSON",
     "holdings": "its command, `personal status`, says whose they are",
     "destroy_token": "its command, `personal destroy`, asks for both steps",
+    "hold": "its command, `personal hold`, asks for the passphrase",
+    "unlock": "its command, `personal unlock`, asks for the passphrase",
+    "lock": "a command keeps no key after it has ended",
     "set_purpose": "its command, `personal purpose`, says what there is to erase",
 }
 

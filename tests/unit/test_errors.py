@@ -36,7 +36,7 @@ TREE: Branch = {
         "ExtractorError": {},
         "SealBroken": {},
         "KeyMissing": {},
-        "Locked": {},
+        "Locked": {"UserLocked": {}},
     }
 }
 CLASSES = [
@@ -82,7 +82,7 @@ def test_every_error_is_at_the_package_root(kind: type[ScrubjayError]) -> None:
 
 def test_every_code_is_given_once() -> None:
     codes = [kind.code for kind in CLASSES]
-    assert len(set(codes)) == len(codes) == 26
+    assert len(set(codes)) == len(codes) == 27
     assert all(re.fullmatch(r"[a-z_]+", code) for code in codes)
 
 

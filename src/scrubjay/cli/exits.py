@@ -46,6 +46,7 @@ _HINTS: Final[dict[type[ScrubjayError], str]] = {
     errors.StoreError: "Run `scrubjay verify`; what was acknowledged before is not affected.",
     errors.Changed: "Run `scrubjay reindex`, or configure the embedder that was used before.",
     errors.SealBroken: "Run `scrubjay verify` to see what is damaged; restore it from a backup.",
+    errors.UserLocked: "Set SCRUBJAY_USER_PASSPHRASE, or `scrubjay personal unlock` tries one.",
     errors.Locked: "Set SCRUBJAY_PASSPHRASE, or run it on a terminal to be asked.",
 }
 """Hints for the command line, in place of the hints for programmers."""

@@ -24,7 +24,7 @@ from scrubjay.engine import Kernel
 from scrubjay.engine.memories import receipts
 from scrubjay.handle import Jay
 from scrubjay.model.compaction import Compact, Compacted, CompactionOutcome
-from scrubjay.model.errors import EmbedderError, Frozen, InvalidRequest, ScrubjayError
+from scrubjay.model.errors import EmbedderError, Frozen, InvalidRequest, ScrubjayError, UserLocked
 from scrubjay.model.pages import PAGE_LIMIT, Paged, paged
 from scrubjay.model.requests import AuditRequest
 from scrubjay.model.results import Report
@@ -337,7 +337,9 @@ def examine(
                 told = f"The keys in {settings.keys} do not open the scope at {address}."
                 advice = "It was written with other keys: put those back to read it."
                 yield Finding("keys", told, advice)
+            yield _readers(engine)
             yield from _requests(engine, clock)
+            yield from _notices(engine, settings, clock)
             for scope in engine.scopes():
                 try:
                     yield from _scope(engine, scope, now)
@@ -348,6 +350,14 @@ def examine(
         yield Finding("data", error.message, error.hint)
 
 
+def _readers(engine: Kernel) -> Finding:
+    """Who could read what is kept here."""
+    scopes = engine.scopes()
+    held = sum(engine.holdings(scope).user_held for scope in scopes)
+    told = f"Whoever is root here could read {len(scopes) - held:,} of {len(scopes):,} scopes"
+    return Finding("root", f"{told}; {held:,} need their user, too (`scrubjay personal hold`).")
+
+
 def _requests(engine: Kernel, clock: Clock) -> Iterator[Finding]:
     """Requests of persons that are late, or nearly."""
     from scrubjay.surfaces.personal.register import Register
@@ -355,6 +365,16 @@ def _requests(engine: Kernel, clock: Clock) -> Iterator[Finding]:
     for one in Register(engine, clock).alarms():
         told = f"A request for {one.right} is due at {one.due_at:%Y-%m-%d %H:%M} UTC."
         yield Finding(one.scope, told, f"Answer it, then `scrubjay personal answered {one.id}`.")
+
+
+def _notices(engine: Kernel, settings: Settings, clock: Clock) -> Iterator[Finding]:
+    """Recipients that do not take what they are to be told."""
+    from scrubjay.service.outbox import outbox_of
+
+    outbox = outbox_of(engine, clock, bootstrap.make_couriers(settings, clock))
+    for url, failures in outbox.failing():
+        told = f"{url} did not take a notice {failures:,} times in a row."
+        yield Finding("recipients", told, "It is tried again; `scrubjay privacy notify` does now.")
 
 
 def _service(url: str, now: datetime) -> Finding:
@@ -432,7 +452,10 @@ def _scope(engine: Kernel, scope: Scope, now: datetime) -> Iterator[Finding]:
     report = engine.verify_audit(scope)
     if report.sound:
         yield Finding(name, f"It opens; {report.checked:,} audit events are whole.")
-    with suppress(Frozen):  # then nothing is recalled by any embedder
+    if (rows := engine.holdings(scope)).locked:
+        told = f"Its user has locked it; {rows.waiting:,} writes wait in its inbox."
+        yield Finding(name, told)
+    with suppress(Frozen, UserLocked):  # then nothing is recalled by any embedder
         if (share := engine.unknown_share(scope)) > _LARGELY:
             told = f"{share:.0%} of it is in languages that the embedder does not know by meaning;"
             yield Finding(name, f"{told} the extra encoder knows fifteen: see docs/howto.md.")

@@ -26,6 +26,7 @@ from scrubjay.cli.render import Output, say
 from scrubjay.model.errors import NotFound
 from scrubjay.model.pages import Page
 from scrubjay.model.purposes import UsePurpose
+from scrubjay.service.outbox import SIGNATURE, outbox_of
 from scrubjay.settings import EmbedderName, Settings
 from scrubjay.surfaces.personal import records as told
 from scrubjay.surfaces.personal.categories import Category
@@ -217,6 +218,78 @@ def destroy(*, yes: bool = False, scope: str | None = None) -> Output:
     return Output(gone, partial(say, f"Destroyed {gone.records_deleted:,} records of {name}."))
 
 
+# -- keys of its owner -----------------------------------------------------------------------------
+
+
+@command(
+    "personal hold",
+    Option("--keychain", "Keep the key in the keyring of the operating system."),
+    YES,
+    SCOPE,
+    JSON,
+)
+def hold(*, keychain: bool = False, yes: bool = False, scope: str | None = None) -> Output:
+    """Put the memory under keys of its owner, or change what opens it; prints a recovery key.
+
+    Without a terminal the passphrase is the first line of stdin.
+
+    Example: scrubjay personal hold --scope acme/alice
+    """
+    confirm("Without the passphrase or the recovery key nobody reads it again.", yes=yes)
+    words = None if keychain else new_passphrase()
+    with _memory(scope, create=True) as me:
+        held = me.hold(passphrase=words, keychain=keychain)
+    lines = [f"Recovery key: {held.recovery}", "Print it and keep it apart: it is not shown again."]
+    return Output(held, lambda: render.line("\n".join(lines)))
+
+
+@command(
+    "personal unlock",
+    Option("--recovery", "Ask for the recovery key, instead of the passphrase."),
+    SCOPE,
+    JSON,
+)
+def unlock(*, recovery: bool = False, scope: str | None = None) -> Output:
+    """Take in what waits in the inbox of a memory that its owner holds.
+
+    Other commands take the passphrase from SCRUBJAY_USER_PASSPHRASE, or the key from the keyring.
+
+    Example: scrubjay personal unlock --scope acme/alice
+    """
+    asked = "recovery" if recovery else "passphrase"
+    words = secret_line("Recovery key: " if recovery else "Passphrase of this memory: ")
+    with _memory(scope) as me:
+        done = me.unlock(**{asked: words})
+    sentence = f"Took in {render.plural(done.stored, 'write')}; {done.waiting:,} wait on."
+    return Output(done, partial(say, sentence))
+
+
+# -- who is told -----------------------------------------------------------------------------------
+
+
+@command("privacy notify", JSON)
+def notify() -> Output:
+    """Tell the recipients now of what was corrected, erased or restricted (Art. 19).
+
+    A running service does that by itself. The keys with which notices are signed are shown, for the
+    recipients to check them by.
+
+    Example: scrubjay privacy notify
+    """
+    found, clock = settings(), bootstrap.clock()
+    with installed(found) as engine:
+        outbox = outbox_of(engine, clock, bootstrap.make_couriers(found, clock))
+        told = {one.url: one.key.hex() for one in outbox.recipients}
+        waiting = outbox.send()
+    advice = "" if told else " The setting `recipients` names them."
+    sentence = f"{render.plural(len(told), 'recipient')}; {waiting:,} notices wait.{advice}"
+    notes = [
+        f"{url} is sent notices under {SIGNATURE}, HMAC-SHA256 by {key}"
+        for url, key in told.items()
+    ]
+    return Output({"recipients": told, "waiting": waiting}, partial(say, sentence), notes)
+
+
 # -- records of processing -------------------------------------------------------------------------
 
 
@@ -249,6 +322,10 @@ def _recipients(found: Settings) -> list[dict[str, str]]:
     if found.embedder is not EmbedderName.OPENAI:
         del named["embedder"]
     gets = {"embedder": "text of memories and questions", "model": "turns"}
+    told += [
+        {"who": "recipient", "gets": "notices of rights", "where": urlsplit(url).hostname or ""}
+        for url in found.recipients.split()
+    ]
     return told + [
         {"who": who, "gets": gets[who], "where": urlsplit(url).hostname or ""}
         for who, url in named.items()

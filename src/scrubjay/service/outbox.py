@@ -106,6 +106,12 @@ class Outbox:
                         self._told(recipient, life, count)
         return waiting
 
+    def failing(self) -> Iterator[tuple[str, int]]:
+        """The recipients that did not answer lately, and how often."""
+        for recipient in self.recipients:
+            if failures := self._progress(recipient).failures:
+                yield recipient.url, failures
+
     def of(self, scope: Scope) -> Iterator[Delivery]:
         """The notices about a scope since each recipient is told of any, oldest first."""
         for recipient in self.recipients:

@@ -38,6 +38,7 @@ CODES = {
     errors.KeyUnavailable: 7,
     errors.OutcomeUnknown: 7,
     errors.Locked: 7,
+    errors.UserLocked: 7,
     errors.StoreError: 1,
     errors.Damaged: 1,
     errors.SchemaTooNew: 1,

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from scrubjay.engine import Kernel, Policy
+from scrubjay.engine.scope.exercised import Life
 from scrubjay.model.batches import RetainMany
 from scrubjay.model.conversations import (
     Append,
@@ -49,6 +50,7 @@ from scrubjay.model.results import Erasure
 from scrubjay.model.rows import Due
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record
+from scrubjay.model.user_keys import Hold, Unlock
 from scrubjay.ports import Failpoint
 from tests.support.engines import MemoryHome
 from tests.unit.engine.scene import ALICE, BOB, contents, forget, head, retain, verbs
@@ -112,6 +114,13 @@ VERBS: dict[str, Callable[[Kernel], object]] = {
     "purge": lambda engine: engine.purge(ALICE),
     "rotate": lambda engine: engine.rotate(ALICE),
     "holdings": lambda engine: engine.holdings(ALICE),
+    "hold": lambda engine: engine.hold(ALICE, Hold(passphrase="three jays")),
+    "unlock": lambda engine: engine.unlock(ALICE, Unlock(passphrase="three jays")),
+    "lock": lambda engine: engine.lock(ALICE),
+    "lives": lambda engine: engine.lives(),
+    "exercised": lambda engine: engine.exercised(
+        Life(scope=ALICE, address="a", destroyed=False, events=1), 0
+    ),
     "destroy_token": lambda engine: engine.destroy_token(ALICE),
     "purposes": lambda engine: engine.purposes(ALICE),
     "set_purpose": lambda engine: engine.set_purpose(ALICE, SetPurpose(purpose="facts", on=True)),
