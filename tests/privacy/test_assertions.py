@@ -3,25 +3,45 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
+import jsonschema  # type: ignore[import-untyped]
 import pyrage
 import pytest
 
+from scrubjay.bootstrap import Courier
+from scrubjay.cli.maintenance import _requests
 from scrubjay.engine import Policy
-from scrubjay.model.errors import ScrubjayError
+from scrubjay.model.errors import Restricted, ScrubjayError
 from scrubjay.model.purposes import SetPurpose, UsePurpose
-from scrubjay.model.requests import Browse, Recall, Retain
+from scrubjay.model.requests import (
+    Browse,
+    Destroy,
+    Forget,
+    FreezeRequest,
+    Recall,
+    Retain,
+    Supersede,
+)
+from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Extracted, Record
+from scrubjay.ports import Failpoint
+from scrubjay.service.outbox import outbox_of
 from scrubjay.service.rest import OPERATIONS as REST
+from scrubjay.service.service import Service
+from scrubjay.service.telemetry import Metrics
 from scrubjay.surfaces.personal.operations import OPERATIONS
+from scrubjay.surfaces.personal.routes import _tell_due
 from scrubjay.testing.embedder_contract import FakeEmbedder
 from tests.contract.test_one_json import CASES
 from tests.dialects.personal.conftest import Person
 from tests.dialects.personal.test_copies import READER, content, exported, fetched, filled, imported
-from tests.support.engines import MemoryHome
+from tests.support.engines import MemoryHome, SimulatedCrash
 
+ROOT = Path(__file__).parents[2]
 NEEDLE = "zanzibar"
 SECRET = f"Alice drinks {NEEDLE} tea"
 ALICE = Scope("acme", "alice")
@@ -240,3 +260,122 @@ def test_consent_is_given_by_the_person_alone(alice: Person) -> None:
     assert alice.admin.do("purposes", purpose="model", on=False)["state"]["on"] is False
     with pytest.raises(ScrubjayError):
         alice.engine.set_purpose(Scope("acme", "nobody"), SetPurpose(purpose="x", on=True))  # type: ignore[arg-type]
+
+
+# -- those whose full tests are elsewhere, in one sentence each -----------------------------------
+
+
+@pytest.mark.parametrize("failpoint", [one for one in Failpoint if one.value.startswith("destroy")])
+def test_g9_a_destroy_killed_at_any_step_ends_with_the_same_receipt(failpoint: Failpoint) -> None:
+    home = MemoryHome("g9")
+    engine = home.engine()
+    engine.retain(ALICE, Retain(SECRET))
+    home.crashes.at(failpoint)
+    with pytest.raises(SimulatedCrash):
+        engine.destroy(ALICE, Destroy(confirm=str(ALICE)))
+    after = home.engine()
+    receipt = after.destroy(ALICE, Destroy(confirm=str(ALICE)))
+    assert receipt.erased == 1
+    assert after.destroy(ALICE, Destroy(confirm=str(ALICE))) == receipt
+
+
+@pytest.mark.parametrize("step", [one for one in Failpoint if one.value.startswith("rotate")])
+def test_g9_a_rotation_killed_at_any_step_ends_with_the_old_keys_gone(step: Failpoint) -> None:
+    home = MemoryHome("rotation")
+    engine = home.engine()
+    engine.retain(ALICE, Retain(SECRET))
+    home.crashes.at(step)
+    with pytest.raises(SimulatedCrash):
+        engine.rotate(ALICE)
+    after = home.engine()
+    after.finish_due(ALICE)
+    assert [one.content for one in after.browse(ALICE)] == [SECRET]
+    names = [name for slots in home.slots().values() for name in slots]
+    assert [name for name in names if name in {"memory.1", "turn.1", "session.1"}] in (
+        [],
+        ["memory.1", "session.1", "turn.1"],  # it was killed before it had begun
+    )
+
+
+def test_g10_while_restricted_only_the_owner_looks_and_it_is_lifted_after_a_notice(
+    alice: Person,
+) -> None:
+    alice.store(SECRET)
+    alice.owner.do("restrict")
+    for path, body in (("/v1/recall", {"query": NEEDLE}), ("/v1/memories", {"content": "x"})):
+        answer = alice.agent.send(path, body)
+        assert (answer.status_code, answer.json()["code"]) == (423, "restricted")
+    with pytest.raises(Restricted):
+        alice.engine.recall(Scope.parse(alice.scope), Recall(NEEDLE))
+    with pytest.raises(Restricted):
+        alice.engine.record(Scope.parse(alice.scope), Record(user="x", assistant="y"))
+    assert SECRET in str(alice.owner.look("memories"))
+    assert alice.admin.refused("lift", notice_id="ntc-none")[0] == 428
+    notice = alice.owner.do("lift")["notice_id"]
+    assert alice.owner.do("lift", notice_id=notice)["level"] == "none"
+
+
+def test_g11_each_correction_erasure_and_restriction_has_one_notice_for_each_recipient() -> None:
+    home = MemoryHome("g11")
+    engine = home.engine()
+    sent: list[tuple[str, Any]] = []
+
+    def to(name: str) -> Courier:
+        return lambda body, _: sent.append((name, json.loads(body)))
+
+    box = outbox_of(engine, home.clock, {one: to(one) for one in ("crm", "archive")})
+    box.send()
+    engine.retain(ALICE, Retain(SECRET, id="mem-a"))
+    engine.supersede(ALICE, Supersede("mem-a", "Alice drinks mint"))
+    engine.freeze(ALICE, FreezeRequest(Freeze.ALL))
+    engine.freeze(ALICE, FreezeRequest(Freeze.NONE))
+    engine.forget(ALICE, Forget(("mem-a",)))
+    box.send()
+    box.send()
+    wanted = ["rectification", "restriction", "restriction_lifted", "erasure"]
+    for name in ("crm", "archive"):
+        assert [one["right"] for who, one in sent if who == name] == wanted
+    assert len({one["id"] for _, one in sent}) == len(wanted)
+    assert all(one.received for one in box.of(ALICE))
+
+
+def test_g16_a_request_near_its_time_raises_the_alarm_in_doctor_metrics_and_log(
+    alice: Person, caplog: pytest.LogCaptureFixture
+) -> None:
+    alice.owner.do("requests", right="access")
+    alice.clock.advance(seconds=23 * 3600)
+    service = SimpleNamespace(engine=alice.engine, clock=alice.clock, metrics=Metrics())
+    with caplog.at_level("WARNING"):
+        _tell_due(cast(Service, service))
+    assert "personal.request_due" in caplog.text
+    shown = service.metrics.render(depth=0, age=0.0)
+    (line,) = [one for one in shown.splitlines() if one.startswith("personal_requests_due ")]
+    assert float(line.split()[1]) >= 1
+    findings = list(_requests(alice.engine, alice.clock))
+    assert alice.scope in [one.check for one in findings]
+
+
+SCHEMA = json.loads((ROOT / "docs" / "personal-export.schema.json").read_text("utf-8"))
+
+
+def test_g18_an_export_is_valid_by_its_published_schema(alice: Person) -> None:
+    filled(alice)
+    jsonschema.Draft202012Validator(SCHEMA).validate(content(alice))
+    plain = content(alice, include_metadata=False, categories=["preference"])
+    jsonschema.Draft202012Validator(SCHEMA).validate(plain)
+
+
+def test_g18_a_portable_export_leaves_out_what_was_inferred(alice: Person) -> None:
+    filled(alice)
+    kept = [
+        one
+        for group in content(alice, inferred=False)["categories"].values()
+        for one in group["records"]
+    ]
+    everything = [
+        one for group in content(alice)["categories"].values() for one in group["records"]
+    ]
+    assert "My sister is Anna" in str(kept), "what was said"
+    inferred = {one["memory_id"] for one in everything} - {one["memory_id"] for one in kept}
+    assert inferred
+    assert all(one["more"]["sources"] for one in everything if one["memory_id"] in inferred)

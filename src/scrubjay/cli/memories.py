@@ -21,6 +21,7 @@ from scrubjay.model.results import Outcome, Retained
 _NOTES = {
     Outcome.KNOWN: ["It was there already; nothing changed."],
     Outcome.FORGOTTEN: ["It was forgotten once and stays so; nothing changed."],
+    Outcome.WAITING: ["It waits, sealed, until the memory is unlocked."],
 }
 _FILTER = fields(
     Filter, "kinds --kind -k", "tags --tag -t", "origins --origin", "channel", "where", "since",

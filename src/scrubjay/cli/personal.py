@@ -113,6 +113,7 @@ def purpose(
     "personal export",
     Option("--output -o", "File to write.", Path, required=True),
     fields(told.ExportMemories, "format -f", "categories --category -c", "recipient"),
+    Option("--portable", "Leave out what was inferred (Art. 20)."),
     Option("--passphrase", "Ask for a passphrase that seals it; without a terminal, on stdin."),
     YES,
     SCOPE,
@@ -121,6 +122,7 @@ def purpose(
 def export(
     *,
     output: Path,
+    portable: bool = False,
     passphrase: bool = False,
     yes: bool = False,
     scope: str | None = None,
@@ -133,7 +135,8 @@ def export(
     confirm_replace(output, yes=yes)
     words = new_passphrase() if passphrase else None
     with _memory(scope) as me, render.progress("Exporting") as progress:
-        number = me.export(output, passphrase=words, progress=progress, **given)
+        given |= {"passphrase": words, "inferred": not portable}
+        number = me.export(output, progress=progress, **given)
     readable = words is None and "recipient" not in given
     sentence = f"Exported {render.plural(number, 'memory')}"
     sentence += ", readable by anyone." if readable else ", sealed."

@@ -25,6 +25,7 @@ from scrubjay.model.turns import Record, State
 _NOTES = {
     Outcome.KNOWN: "It was recorded already; nothing changed.",
     Outcome.FORGOTTEN: "It was forgotten once and stays so; nothing changed.",
+    Outcome.WAITING: "It waits, sealed, until the memory is unlocked.",
 }
 _STATES = {
     State.REPEATED: "It says what a turn just before it said; nothing was derived.",

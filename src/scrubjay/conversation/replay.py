@@ -67,7 +67,7 @@ class Pulled:
     def count(self, outcome: Outcome) -> None:
         """Count a turn by its outcome."""
         match outcome:
-            case Outcome.STORED:
+            case Outcome.STORED | Outcome.WAITING:
                 self.stored += 1
             case Outcome.KNOWN:
                 self.known += 1

@@ -37,6 +37,7 @@ from scrubjay.service.service import Service
 from scrubjay.service.telemetry import Span
 from scrubjay.verbs import perform
 
+_REPEATED: Final = frozenset({Outcome.KNOWN, Outcome.FORGOTTEN})
 _COUNT: Final = "(0|[1-9][0-9]{0,17})"
 _STRONG: Final = re.compile(rf'"{_COUNT}\.{_COUNT}"')
 
@@ -291,6 +292,7 @@ class RestEndpoint(HttpEndpoint[Response]):
             service.ready(scope, create=verb.creates)
         if operation.name == "destroy":
             service.leave(scope)
+        service.check_one_process(operation.name)
         if operation.name == "export" and values.get("sealed") and not values.get("passphrase"):
             raise InvalidRequest(
                 "A sealed export needs a passphrase.", hint="The answer is a file without its key."
@@ -304,7 +306,7 @@ class RestEndpoint(HttpEndpoint[Response]):
         if (following := getattr(result, "next_cursor", None)) is not None:
             signed = service.signer.cursor(scope, verb.name, following)
             result = replace(result, next_cursor=signed)
-        if isinstance(result, Retained) and result.outcome is not Outcome.STORED:
+        if isinstance(result, Retained) and result.outcome in _REPEATED:
             _check_known(visit, reach, result, once)
         span.answered(result)
         if operation.gives is Exported:

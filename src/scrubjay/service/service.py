@@ -513,6 +513,15 @@ class Service:
         self.access(holder).check_covered(scope)
         return scope
 
+    def check_one_process(self, verb: str) -> None:
+        """InvalidRequest for a verb whose effect is in one process, if there are several."""
+        crew = self.options.crew
+        if crew is not None and crew.workers > 1 and verb in {"hold", "unlock", "lock"}:
+            raise InvalidRequest(
+                f"This service has {crew.workers} worker processes; a key is held by one.",
+                hint="Start it with --workers 1, or use the command line or the library.",
+            )
+
     def access(self, holder: Key) -> Access:
         """The engine as the holder of a key may use it."""
         return Access(self.engine, self.keys, holder)

@@ -98,7 +98,8 @@ def test_an_administrator_destroys_on_request_and_sees_numbers_only(alice: Perso
     assert told == {
         "user_id": alice.user, "org_id": alice.org, "memories": 1, "turns": 0,
         "conversations": 0, "documents": 0, "restriction": "none",
-        "audit_events": told["audit_events"],
+        "audit_events": told["audit_events"], "frozen": "none",
+        "user_held": False, "locked": False, "waiting": 0,
     }  # fmt: skip
     token = alice.admin.do("destroy")["confirmation_token"]
     assert alice.admin.do("destroy", confirmation_token=token)["destroyed"] is True

@@ -33,6 +33,7 @@ _KNOWN: Final = {
     Outcome.STORED: "Stored as {id}.",
     Outcome.KNOWN: "Known already as {id}; nothing changed.",
     Outcome.FORGOTTEN: "It was forgotten before and stays forgotten; nothing was stored.",
+    Outcome.WAITING: "It waits as {id} until its user unlocks the memory.",
 }
 Values = dict[str, Any]
 

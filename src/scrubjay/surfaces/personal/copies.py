@@ -19,8 +19,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from scrubjay.model import cells, turns
-from scrubjay.model.errors import InvalidRequest, WrongKey
-from scrubjay.model.memory import Memory
+from scrubjay.model.errors import InvalidRequest, ScrubjayError, WrongKey
+from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.records import EXPORT, EXPORT_VERSION, export_record
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Progress, no_progress
@@ -48,21 +48,34 @@ class CopyForm(StrEnum):
     BUNDLE = "bundle"
 
 
+class CopyChoice(Struct, frozen=True, kw_only=True):
+    """What a person chooses of what is remembered."""
+
+    categories: tuple[Category, ...] = ()
+    include_metadata: bool = True
+    inferred: bool = True
+
+    def has(self, memory: Memory) -> bool:
+        """Whether a memory is chosen; what was said word for word is no inference."""
+        if self.categories and place_of(memory)[0] not in self.categories:
+            return False
+        return self.inferred or not memory.sources or memory.kind is Kind.EPISODE
+
+
 class CopyOrder(Struct, frozen=True, kw_only=True):
     """What an export holds."""
 
     scope: Scope
     at: datetime
-    categories: tuple[Category, ...] = ()
-    include_metadata: bool = True
+    choice: CopyChoice = CopyChoice()
     beside: Mapping[str, Any] = {}
     """What is told beside the memories: the audit trail, recipients, embedder."""
     progress: Progress = no_progress
 
     @property
     def whole(self) -> bool:
-        """Whether it holds everything, and not some categories."""
-        return not self.categories
+        """Whether it holds every collection, and not some categories."""
+        return not self.choice.categories
 
 
 # -- out -------------------------------------------------------------------------------------------
@@ -78,7 +91,7 @@ def json_pieces(content: Any, wanted: CopyOrder) -> Iterator[bytes]:
         "org_id": wanted.scope.tenant,
         "exported_at": wanted.at.isoformat(),
         "record_count": total,
-        "complete": wanted.whole and wanted.include_metadata,
+        "complete": wanted.choice == CopyChoice(),
     }
     yield json.dumps(head, ensure_ascii=False)[:-1].encode() + b', "categories": {'
     for category, places in chosen.items():
@@ -109,11 +122,10 @@ def json_pieces(content: Any, wanted: CopyOrder) -> Iterator[bytes]:
 
 def _sorted(memories: Sequence[Memory], wanted: CopyOrder) -> dict[Category, array[int]]:
     """The places of the memories of each category, so that no memory is held for it."""
-    found = {one: array("q") for one in wanted.categories or Category}
+    found = {one: array("q") for one in wanted.choice.categories or Category}
     for at, memory in enumerate(memories):
-        category, _ = place_of(memory)
-        if category in found:
-            found[category].append(at)
+        if wanted.choice.has(memory):
+            found[place_of(memory)[0]].append(at)
     return found
 
 
@@ -130,7 +142,7 @@ def _record(memory: Memory, wanted: CopyOrder) -> dict[str, Any]:
         "topic_tags": list(memory.tags),
         "created_at": memory.recorded_at.isoformat(),
     }
-    if not wanted.include_metadata:
+    if not wanted.choice.include_metadata:
         return told
     more = {name: one for name, one in export_record(memory).items() if name not in _SAID}
     told |= {"content_hash": content_hash(memory.content), "importance_score": memory.importance}
@@ -225,8 +237,11 @@ def sealed(pieces: Iterable[bytes], recipient: str | None, passphrase: str | Non
     age = _age()
     if passphrase is not None:
         return bytes(age.passphrase.encrypt(b"".join(pieces), passphrase))
-    to = io.BytesIO()
-    age.encrypt_io(_Readable(pieces), to, [_recipient(recipient or "")])
+    to, source = io.BytesIO(), _Readable(pieces)
+    try:
+        age.encrypt_io(source, to, [_recipient(recipient or "")])
+    except age.EncryptError as error:
+        raise source.failure or error from error
     return to.getvalue()
 
 
@@ -236,6 +251,8 @@ class _Readable(io.RawIOBase):
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = iter(pieces)
         self._left = b""
+        self.failure: ScrubjayError | None = None
+        """What went wrong while the pieces were made: age only says that something did."""
 
     def readable(self) -> bool:
         """Whether it can be read: yes."""
@@ -244,7 +261,11 @@ class _Readable(io.RawIOBase):
     def readinto(self, into: Any) -> int:
         """Read on; 0 at the end."""
         while not self._left:
-            piece = next(self._pieces, None)
+            try:
+                piece = next(self._pieces, None)
+            except ScrubjayError as error:
+                self.failure = error
+                raise
             if piece is None:
                 return 0
             self._left = piece

@@ -29,8 +29,7 @@ from scrubjay.model.text import doc
 from scrubjay.ports import Clock, Progress, no_progress
 from scrubjay.surfaces.personal import copies
 from scrubjay.surfaces.personal.book import Book
-from scrubjay.surfaces.personal.categories import Category
-from scrubjay.surfaces.personal.copies import CopyForm, CopyOrder
+from scrubjay.surfaces.personal.copies import CopyChoice, CopyForm, CopyOrder
 
 KEPT: Final = timedelta(hours=24)
 _FOLDER: Final = "exports"
@@ -68,8 +67,7 @@ class ExportSheet(Struct, frozen=True, kw_only=True):
     scope: str
     actor: Actor
     form: CopyForm
-    categories: tuple[Category, ...]
-    include_metadata: bool
+    choice: CopyChoice
     asked_at: datetime
     recipient: str | None = None
     secret: tuple[int, ...] = ()
@@ -145,8 +143,7 @@ class Exports:
             scope=str(wanted.scope),
             actor=actor,
             form=form,
-            categories=wanted.categories,
-            include_metadata=wanted.include_metadata,
+            choice=wanted.choice,
             asked_at=self._clock.now(),
             recipient=reader.get("recipient"),
             secret=tuple(secret),
@@ -228,13 +225,7 @@ class Exports:
 
     def _made(self, sheet: ExportSheet, scope: Scope, progress: Progress) -> ExportSheet:
         phrase = bytes(sheet.secret).decode() or None
-        wanted = CopyOrder(
-            scope=scope,
-            at=sheet.asked_at,
-            categories=sheet.categories,
-            include_metadata=sheet.include_metadata,
-            progress=progress,
-        )
+        wanted = CopyOrder(scope=scope, at=sheet.asked_at, choice=sheet.choice, progress=progress)
         kept = list[bytes]()
 
         def deliver(pieces: Iterator[bytes]) -> None:

@@ -19,7 +19,7 @@ from scrubjay.ports import Progress, no_progress
 from scrubjay.service.outbox import outbox_of
 from scrubjay.surfaces.personal import copies
 from scrubjay.surfaces.personal.categories import Category
-from scrubjay.surfaces.personal.copies import CopyForm
+from scrubjay.surfaces.personal.copies import CopyChoice, CopyForm
 from scrubjay.surfaces.personal.exports import written
 from scrubjay.surfaces.personal.memory import Personal
 from scrubjay.surfaces.personal.operations import OPERATIONS, PersonalOperation
@@ -83,6 +83,7 @@ class PersonalMemory:
         format: CopyForm = CopyForm.JSON,
         categories: tuple[Category, ...] = (),
         include_metadata: bool = True,
+        inferred: bool = True,
         passphrase: str | None = None,
         recipient: str | None = None,
         progress: Progress = no_progress,
@@ -99,8 +100,9 @@ class PersonalMemory:
         order = copies.CopyOrder(
             scope=me.scope,
             at=me.clock.now(),
-            categories=categories,
-            include_metadata=include_metadata,
+            choice=CopyChoice(
+                categories=categories, include_metadata=include_metadata, inferred=inferred
+            ),
             progress=progress,
         )
 

@@ -19,11 +19,9 @@ from scrubjay.access import Access, Grant
 from scrubjay.engine import Kernel
 from scrubjay.model.errors import (
     Conflict,
-    Destroyed,
     Forbidden,
     InvalidRequest,
     NeedsConfirmation,
-    NotFound,
 )
 from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.origin import Actor
@@ -282,8 +280,7 @@ class Personal:
         wanted = copies.CopyOrder(
             scope=self.scope,
             at=self.clock.now(),
-            categories=request.categories,
-            include_metadata=request.include_metadata,
+            choice=msgspec.convert(request, copies.CopyChoice, from_attributes=True),
         )
         id = self.exports.begin(
             wanted,
@@ -464,14 +461,6 @@ class Personal:
             restriction=rows.frozen.value,
             **{name: getattr(rows, name) for name in rows.__struct_fields__},
         )
-
-    def exists(self) -> bool:
-        """Whether there is such a memory, and it was not destroyed."""
-        try:
-            self._ready(self.scope, create=False)
-        except (NotFound, Destroyed):
-            return False
-        return True
 
 
 def _found(hit: Hit) -> told.FoundMemory:

@@ -358,6 +358,9 @@ class ExportMemories(OwnedRequest, frozen=True, kw_only=True):
     include_metadata: Annotated[
         bool, doc("Whether all that is known is in it; an import needs that.")
     ] = True
+    inferred: Annotated[
+        bool, doc("Whether what was derived is in it, too; not for portability (Art. 20).")
+    ] = True
     passphrase: Annotated[
         Annotated[str, Meta(min_length=8, max_length=1024)] | None,
         doc("What opens the file; or a recipient."),

@@ -153,6 +153,7 @@ class PersonalEndpoint(HttpEndpoint[Response]):
             outbox=self.outbox,
         )
         whose.check_owner(asked)
+        service.check_one_process(self.told.name)
         span.asked({})
         return self.answer(scope, self.told.method(whose, asked))
 
