@@ -113,8 +113,8 @@ def hold(opened: OpenScope, request: Hold, caller: Caller) -> Held:
 
     try:
         opened.write(store, frozen_too=True, erasing=True)
-    except BaseException:
-        opened.lock()  # whoever was first has another half
+    except BaseException:  # seam: whatever kept it from being held, its half opens nothing
+        opened.lock()
         raise
     opened.ports.reach(Failpoint.HOLD_COMMITTED)
     resealed = rotate.finish(opened)
