@@ -23,8 +23,9 @@ from scrubjay.verbs import Verb, Verbs
 PAGE = Path(__file__).parent.parent / "docs" / "api.md"
 _HEAD = """# The Python API
 
-Made from the code by `tools/api_reference.py`; do not edit it. Every result has `to_dict()`, its
-JSON as all doors say it, and can be pickled. `AsyncJay` has the same methods for `await`.
+Made from the code by `tools/api_reference.py`; do not edit it. Every result can be
+pickled, and its `to_dict()` is the JSON of the command line and the service. `AsyncJay` has the
+same methods for `await`.
 """
 
 
@@ -50,7 +51,7 @@ def _signature(thing: Any) -> str:
 
 
 def _entrances() -> Iterator[str]:
-    yield "## Entrances\n"
+    yield "## Opening a memory\n"
     for name in ("open", "connect", "Engine", "AsyncJay"):
         thing = getattr(scrubjay, name)
         yield f"### `scrubjay.{name}{_signature(thing)}`\n\n{_doc(thing)}\n"

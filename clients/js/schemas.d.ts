@@ -337,8 +337,8 @@ export interface CountRequest {
   /** Whether to include superseded memories, too. */
   superseded?: boolean;
   /**
-   * Whether archived memories match: false for none of them, true for them alone, null for these
-   * and all others. They are not searched.
+   * Archived memories: false leaves them out, true lists them alone, null lists them with all
+   * others. They are never searched.
    */
   archived?: boolean | null;
 }
@@ -525,13 +525,13 @@ export interface Erasure {
   /** Backups that may hold the erased rows until they expire. */
   backups: BackupNote[];
   /**
-   * Generation of the root key that wrapped the keys of the erased cells; once it is destroyed,
-   * older copies of anything are noise.
+   * Generation of the root key that wrapped the keys of the erased cells; once it is destroyed, no
+   * older copy of them can be decrypted.
    */
   generation: number;
   /**
-   * Day from which older copies of anything are noise: a service, or else the first write from then
-   * on, destroys that root key; null without a schedule.
+   * Day from which no older copy can be decrypted: a service, or else the first write from then on,
+   * destroys that root key; null without a schedule.
    */
   noise_from: string | null;
   /** Of a destroy: how many of the erased rows were memories. */
@@ -653,7 +653,7 @@ export interface ForgetRequest {
   where?: { [name: string]: unknown };
   /** End of the time range to erase: memories and turns from before this time. */
   before?: string | null;
-  /** Words to erase by: memories that hold all of them; needs `confirm`. */
+  /** Words to erase by: memories that hold all; needs the token of a preview. */
   query?: string | null;
   /** Confirmation token of a preview: erases exactly the memories it listed, or nothing. */
   confirm?: string | null;
@@ -1046,7 +1046,7 @@ export interface PreviewRequest {
   where?: { [name: string]: unknown };
   /** End of the time range to erase: memories and turns from before this time. */
   before?: string | null;
-  /** Words to erase by: memories that hold all of them; needs `confirm`. */
+  /** Words to erase by: memories that hold all; needs the token of a preview. */
   query?: string | null;
   /** Confirmation token of a preview: erases exactly the memories it listed, or nothing. */
   confirm?: string | null;
@@ -1214,8 +1214,8 @@ export interface RecallRequest {
   /** Whether to include superseded memories, too. */
   superseded?: boolean;
   /**
-   * Whether archived memories match: false for none of them, true for them alone, null for these
-   * and all others. They are not searched.
+   * Archived memories: false leaves them out, true lists them alone, null lists them with all
+   * others. They are never searched.
    */
   archived?: boolean | null;
   /** Limit: how many memories are returned at most. */
@@ -1229,8 +1229,8 @@ export interface RecallRequest {
   /** Keyword filter: leaves out memories with no word of the query, nor a near one. */
   worded?: boolean;
   /**
-   * Whether untrusted memories may fill the answer, quarantined ones too; so may they with
-   * `origins`.
+   * Lift the limit on untrusted memories: they may fill the whole answer, and quarantined ones are
+   * searched. A filter by `origins` does the same.
    */
   untrusted?: boolean;
   /**
@@ -1786,8 +1786,8 @@ export interface BrowseRequest {
   /** Whether to include superseded memories, too. */
   superseded?: boolean;
   /**
-   * Whether archived memories match: false for none of them, true for them alone, null for these
-   * and all others. They are not searched.
+   * Archived memories: false leaves them out, true lists them alone, null lists them with all
+   * others. They are never searched.
    */
   archived?: boolean;
   /** Limit: how many entries a page has at most. */

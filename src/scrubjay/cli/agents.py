@@ -415,7 +415,7 @@ def load(agent: RoleAgent, *, file: Path) -> None:
 
 @_memory_command("memory consolidate")
 def consolidate(agent: RoleAgent) -> int:
-    """Make facts of episodes now, whatever the role file says about when.
+    """Consolidate now: make facts of episodes, whenever the role file would do it.
 
     Example: scrubjay memory consolidate role.yaml
     """
@@ -437,7 +437,7 @@ def consolidate(agent: RoleAgent) -> int:
 
 @_memory_command("memory reembed", importing=True)
 def reembed(agent: RoleAgent) -> None:
-    """Embed all memories of an agent anew, with the model that its role file names now.
+    """Embed all memories of an agent again, with the model that its role file names now.
 
     Example: scrubjay memory reembed role.yaml
     """

@@ -127,7 +127,9 @@ def _arguments(name: str, text: str) -> dict[str, Json]:
         metavar="IDENTITY=GROUP", many=True,
     ),
     Option("--calls-per-minute", "Rate limit: calls per minute and session.", int, least=1),
-    Option("--idle-seconds", "With unix://, end after so long without anybody.", int, least=1),
+    Option(
+        "--idle-seconds", "With unix://: seconds without a connection to end after.", int, least=1,
+    ),
     _CONFIG,
 )  # fmt: skip
 def serve(

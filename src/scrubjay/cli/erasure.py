@@ -121,7 +121,7 @@ def revoke(
 ) -> Output:
     """Undo all writes of one session, channel or API key, with everything derived from them.
 
-    What these had corrected is as it was before.
+    Memories that they had replaced are current again.
 
     Example: scrubjay revoke --session browsing --yes
     """
@@ -236,8 +236,8 @@ def destroy(
 def rotate(*, root: bool = False, scope: str | None = None) -> Output:
     """Rotate the keys: seal everything under new ones and delete the old ones.
 
-    With --root no cell is touched: every key slot is wrapped anew, and the old root key is
-    destroyed. From then on older copies of the slots are noise.
+    With --root no cell is touched: every key slot is wrapped under a new root key, and the
+    old one is destroyed. From then on older copies of the slots cannot be decrypted.
 
     Example: scrubjay rotate
     """
@@ -246,13 +246,13 @@ def rotate(*, root: bool = False, scope: str | None = None) -> Output:
             return _root_rotated(engine.rotate_root(progress=progress))
     with opened(scope) as jay:
         done = jay.rotate()
-    sentence = f"Sealed {render.plural(done.resealed, 'row')} anew; the old keys are gone."
+    sentence = f"Sealed {render.plural(done.resealed, 'row')} under new keys; the old are deleted."
     return Output(done, lambda: say(sentence))
 
 
 def _root_rotated(done: RootRotated) -> Output:
     slots = render.plural(done.rewrapped, "slot")
-    notes = [f"Older copies of slots are noise from {done.noise_from} on."]
+    notes = [f"From {done.noise_from} on, older copies of the slots cannot be decrypted."]
     if done.recovery:
         notes.append("Print the new recovery key; the one before opens nothing any more.")
 

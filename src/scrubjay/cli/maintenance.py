@@ -94,7 +94,7 @@ def retention(
     duplicates: Duplicates | None = None,
     none: bool = False,
 ) -> Output:
-    """Show how long a scope keeps what, or set it anew with any of the options.
+    """Show the limits of a scope (number, age, idle time), or replace them by the options.
 
     Example: scrubjay retention --keep fact=500 --days episode=90
     """

@@ -38,6 +38,8 @@ _EXAMPLES = {
     "retrieve": 'scrubjay personal retrieve "What does Alice drink?" -c preference',
     "rectify": 'scrubjay personal rectify mem_… "Prefers coffee" --reason "asked to"',
     "restrict": "scrubjay personal restrict --level writes",
+    "request": "scrubjay personal request access",
+    "answered": "scrubjay personal answered req-…",
     "audit": "scrubjay personal audit -n 20",
 }
 
@@ -128,7 +130,7 @@ def export(
     scope: str | None = None,
     **given: Any,
 ) -> Output:
-    """Export everything, or some categories, to a file; sealed, if it is given a reader.
+    """Export everything, or some categories, to a file; a recipient or passphrase seals it.
 
     Example: scrubjay personal export -o alice.age --recipient age1…
     """

@@ -491,7 +491,9 @@ def serve_plane(
     retain_only: bool = False,
     **given: Any,
 ) -> None:
-    """Serve the memory plane; SCRUBJAY_PLANE_TOKEN holds its token, without one none is required.
+    """Serve the memory plane of a pod.
+
+    Agents authenticate with the token in SCRUBJAY_PLANE_TOKEN; if it is not set, with none.
 
     Example: scrubjay plane serve --host 0.0.0.0 --insecure-http --allow-host memory
     """

@@ -80,8 +80,8 @@ class Filter(CheckedRequest, frozen=True, kw_only=True):
     archived: Annotated[
         bool | None,
         doc(
-            "Whether archived memories match: false for none of them, true for them "
-            "alone, null for these and all others. They are not searched."
+            "Archived memories: false leaves them out, true lists them alone, null lists "
+            "them with all others. They are never searched."
         ),
     ] = False
 

@@ -310,8 +310,8 @@ class Recall(_WithQuery, frozen=True, kw_only=True):
     untrusted: Annotated[
         bool,
         doc(
-            "Whether untrusted memories may fill the answer, quarantined ones too; "
-            "so may they with `origins`."
+            "Lift the limit on untrusted memories: they may fill the whole answer, and "
+            "quarantined ones are searched. A filter by `origins` does the same."
         ),
     ] = False
     min_similarity: Annotated[
@@ -422,7 +422,8 @@ class Forget(_WithIds, frozen=True, kw_only=True):
         doc("End of the time range to erase: memories and turns from before this time."),
     ] = None
     query: Annotated[
-        Words | None, doc("Words to erase by: memories that hold all of them; needs `confirm`.")
+        Words | None,
+        doc("Words to erase by: memories that hold all; needs the token of a preview."),
     ] = None
     confirm: Annotated[
         Name | None,

@@ -276,14 +276,14 @@ class Erasure(Result, frozen=True, kw_only=True):
         int,
         doc(
             "Generation of the root key that wrapped the keys of the erased cells; "
-            "once it is destroyed, older copies of anything are noise."
+            "once it is destroyed, no older copy of them can be decrypted."
         ),
     ] = 0
     noise_from: Annotated[
         date | None,
         doc(
-            "Day from which older copies of anything are noise: a service, or else the "
-            "first write from then on, destroys that root key; null without a schedule."
+            "Day from which no older copy can be decrypted: a service, or else the first "
+            "write from then on, destroys that root key; null without a schedule."
         ),
     ] = None
     memories: Annotated[int, doc("Of a destroy: how many of the erased rows were memories.")] = 0
@@ -376,7 +376,7 @@ class RootRotated(Result, frozen=True, kw_only=True):
         int, doc("How many slots did not open and never will: damaged, or half deleted.")
     ]
     noise_from: Annotated[
-        date, doc("Day on which the old root key is destroyed: older copies are noise.")
+        date, doc("Day on which the old root key is destroyed: then no older copy opens.")
     ]
     recovery: Annotated[str | None, doc("The new recovery key of a passphrase; shown once.")] = None
 

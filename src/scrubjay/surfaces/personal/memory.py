@@ -365,29 +365,29 @@ class Personal:
         return level
 
     def read_notice(self, _request: told.ViewStatus) -> Page[OwnerNotice]:
-        """The notices to the owner; read by the owner, they count as read."""
+        """List the notices to the owner. One that the owner has listed counts as read."""
         self.check_right()
         own = self.access.owns(self.scope)
         found = self.notices.read(self.scope) if own else self.notices.find(self.scope)
         return Page(data=() if found is None else (found,))
 
     def recipients(self, _request: told.ViewStatus) -> tuple[Delivery, ...]:
-        """Who was told of rectifications, erasures and restrictions, and who is still to be."""
+        """List who was told of rectifications, erasures and restrictions, and who waits."""
         self.check_right()
         return () if self._outbox is None else tuple(self._outbox.of(self.scope))
 
     def file(self, request: told.FileRequest) -> RightRequest:
-        """Note what the owner asks for, in the register: access is due in 24 hours."""
+        """Register a request of the owner under the GDPR; access is due in 24 hours."""
         self.check_right()
         return Register(self.engine, self.clock).file(self.scope, request.right)
 
     def answered(self, request: told.AnswerRequest) -> RightRequest:
-        """Note that a request was answered."""
+        """Mark a request of the register as answered."""
         self.check_right()
         return Register(self.engine, self.clock).answer(self.scope, request.request_id)
 
     def requests(self, _request: told.ViewStatus) -> tuple[RightRequest, ...]:
-        """The register: what was asked for, by when it is due, and when it was answered."""
+        """List the register of requests, with the day each is due and when it was answered."""
         self.check_right()
         return Register(self.engine, self.clock).of(self.scope)
 
@@ -417,7 +417,7 @@ class Personal:
     # -- looking -----------------------------------------------------------------------------
 
     def memories(self, request: told.ViewMemories) -> Page[told.PersonalRecord]:
-        """What is remembered of a person, newest first; also while it is restricted."""
+        """List the memories of a person, newest first; also while processing is restricted."""
         page: Page[Memory] = self.do(
             "browse",
             limit=min(request.limit, COUNTERS_LIMIT),
@@ -438,7 +438,7 @@ class Personal:
         return told.record_of(self.scope, found, counted[0])
 
     def audit(self, request: told.ViewAudit) -> Page[told.PersonalAuditEvent]:
-        """The audit trail: what was done, by whom and when, without content."""
+        """Show the audit trail: what was done, by whom and when, without content."""
         page = self.do("audit", limit=request.limit, cursor=request.cursor)
         events = tuple(
             told.PersonalAuditEvent(
@@ -453,7 +453,7 @@ class Personal:
         return Page(data=events, next_cursor=page.next_cursor)
 
     def status(self, _request: told.ViewStatus) -> told.PersonalStatus:
-        """Numbers and state, for the owner and for an administrator, who reads nothing else."""
+        """Show numbers and state: all that an administrator may read."""
         rows: Holdings = self.do("holdings", right=True)
         return told.PersonalStatus(
             user_id=self.scope.owner,

@@ -34,8 +34,10 @@ AuditId = Annotated[str, doc("The id of the event in the audit trail.")]
 class OwnedRequest(CheckedRequest, frozen=True, kw_only=True):
     """Base of the requests: whose memory it is must be what the key, or the command, says."""
 
-    user_id: Annotated[Name | None, doc("The owner; if given, that of the key.")] = None
-    org_id: Annotated[Name | None, doc("The organization; if given, that of the key.")] = None
+    user_id: Annotated[Name | None, doc("Id of the owner; must be that of the scope.")] = None
+    org_id: Annotated[
+        Name | None, doc("Id of the organization; must be the tenant of the scope.")
+    ] = None
 
 
 # -- store and retrieve ----------------------------------------------------------------------------
@@ -363,7 +365,7 @@ class ExportMemories(OwnedRequest, frozen=True, kw_only=True):
     ] = True
     passphrase: Annotated[
         Annotated[str, Meta(min_length=8, max_length=1024)] | None,
-        doc("What opens the file; or a recipient."),
+        doc("Passphrase that opens the file; give this or a recipient."),
     ] = None
     recipient: Annotated[str | None, doc("The age recipient that opens the file, as age1….")] = None
 
@@ -378,7 +380,7 @@ class ImportMemories(OwnedRequest, frozen=True, kw_only=True):
     """Import an export, all of it or nothing; what was forgotten here stays forgotten."""
 
     content: Annotated[bytes, doc("The bytes of the file.")]
-    passphrase: Annotated[str | None, doc("What opens a sealed file.")] = None
+    passphrase: Annotated[str | None, doc("Passphrase of a sealed file.")] = None
     identity: Annotated[str | None, doc("The age identity that opens a sealed file.")] = None
 
 
@@ -386,13 +388,13 @@ class ImportMemories(OwnedRequest, frozen=True, kw_only=True):
 
 
 class FileRequest(OwnedRequest, frozen=True, kw_only=True):
-    """Note what a person asks for; the answer says by when it is due."""
+    """Register a request of a person; the answer says by when it is due."""
 
     right: Annotated[RightKind, doc("What is asked for.")]
 
 
 class AnswerRequest(OwnedRequest, frozen=True, kw_only=True):
-    """Note that a request was answered."""
+    """Mark a request of the register as answered."""
 
     request_id: Annotated[str, doc("The id of the request.")]
 
