@@ -78,6 +78,16 @@ class Agent:
             check=False,
         )
 
+    def scrubjay(self, *words: str) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            [HOOK.with_name("scrubjay"), *words, "--scope", self.scope],
+            env=self.env,
+            cwd=self.folder,
+            capture_output=True,
+            timeout=90,
+            check=False,
+        )
+
     def jay(self) -> scrubjay.Jay:
         return scrubjay.open(self.scope, home=self.home)
 
@@ -243,6 +253,39 @@ def test_a_note_that_somebody_forged_names_no_file(agent: Agent, session: str) -
         jay.put("plain-copies/odd", {"note": None, "proof": ["x"]})
     quiet(agent.hook(hook="tidy", raw=b""))
     assert (agent.folder / "profile").read_text() == "the owner's"
+
+
+def test_a_session_survives_and_is_resumed_with_its_transcript(agent: Agent) -> None:
+    assert agent.scrubjay("sessions", "resume").returncode == 3, "nothing was kept yet"
+    quiet(agent.hook())
+    agent.transcript.unlink()
+    assert agent.scrubjay("sessions", "resume").stdout == f"{SESSION}\n".encode()
+    agent.scrubjay("sessions", "resume", SESSION, "--transcripts", "projects")
+    back = agent.folder / "projects" / f"{SESSION}.jsonl"
+    assert [json.loads(one) for one in back.read_text().splitlines()] == TALK
+    assert back.stat().st_mode & 0o777 == 0o600
+    assert SESSION.encode() in agent.scrubjay("sessions").stdout
+
+
+def test_what_is_forgotten_goes_out_of_a_transcript_that_was_put_back(agent: Agent) -> None:
+    quiet(agent.hook())
+    agent.transcript.unlink()
+    agent.scrubjay("sessions", "resume", "--transcripts", "projects")
+    back = agent.folder / "projects" / f"{SESSION}.jsonl"
+    later = said("user", "Something that no hook has seen", 9)
+    with back.open("a") as file:
+        file.write(f"{json.dumps(later)}\n")
+    with agent.jay() as jay:
+        hit = jay.recall("Where does the user live?").hits[0].memory
+        jay.forget([hit.id], copies=True)
+    quiet(agent.hook(hook="tidy", raw=b""))
+    lines = [json.loads(one) for one in back.read_text().splitlines()]
+    assert lines[-1] == later, "what the agent wrote since stays"
+    assert len(lines) == len(TALK) + 1
+    with agent.jay() as jay:
+        jay.forget(session=SESSION)
+    quiet(agent.hook(hook="tidy", raw=b""))
+    assert not back.exists()
 
 
 def test_the_hook_loads_the_standard_library_alone_until_it_must_do_more() -> None:

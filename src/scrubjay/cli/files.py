@@ -10,6 +10,7 @@ from scrubjay.cli import render
 from scrubjay.cli.home import confirm, installed, interactive, scope_of, settings
 from scrubjay.cli.parser import JSON, SCOPE, YES, Option, command
 from scrubjay.cli.render import Output, say
+from scrubjay.model.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from scrubjay.surfaces.files.sync import Synced
@@ -23,6 +24,7 @@ _SECONDS = 2.0
     Option("DIR", "Folder: a scope's files are in DIR/TENANT/OWNER.", Path, name="folder"),
     Option("--owner-only", "Take lines as your own words; refused if others can write to them."),
     Option("--session", "Session of the agent that writes to the files: its taint counts.", str),
+    Option("--export", "Also write an export to exports/, in plain, for a day at most."),
     Option("--watch", "Sync again whenever something has changed, until Ctrl-C."),
     YES,
     SCOPE,
@@ -33,6 +35,7 @@ def sync(
     *,
     owner_only: bool = False,
     session: str | None = None,
+    export: bool = False,
     watch: bool = False,
     yes: bool = False,
     scope: str | None = None,
@@ -50,22 +53,38 @@ def sync(
         engine.open(name)
         path = folder / name.tenant / name.owner
 
-        def once(*, confirmed: bool) -> Synced:
+        def once(*, confirmed: bool = False, export: bool = False) -> Synced:
             return Folder(
-                engine, name, path, owner_only=owner_only, session=session, confirmed=confirmed
+                engine,
+                name,
+                path,
+                owner_only=owner_only,
+                session=session,
+                confirmed=confirmed,
+                export=export,
             ).sync()
 
-        done = once(confirmed=yes)
+        done = once(confirmed=yes, export=export)
         if done.unasked and interactive():
             number = render.plural(done.unasked, "memory")
             confirm(f"This forgets {number} whose lines are gone from {path}.", yes=yes)
             done = once(confirmed=True)
+        said = ""
         while watch:
-            if done != Synced():
-                say(_told(done))
+            told = "" if done == Synced() else "\n".join([_told(done), *_notes(done)])
+            if told != said and told:  # what waits for an answer is said once
+                say(told)
+            said = told
             threading.Event().wait(_SECONDS)
-            done = once(confirmed=False)
-    return Output(done, lambda: say(_told(done)), [*done.conflicts, *done.skipped, *_asks(done)])
+            try:
+                done = once()
+            except InvalidRequest as error:  # somebody writes to a file now; the next round sees it
+                done = Synced(skipped=[error.message])
+    return Output(done, lambda: say(_told(done)), _notes(done))
+
+
+def _notes(done: Synced) -> list[str]:
+    return [*done.conflicts, *done.skipped, *_asks(done)]
 
 
 def _told(done: Synced) -> str:

@@ -11,13 +11,22 @@ from msgspec.structs import asdict
 from scrubjay.cli import render
 from scrubjay.cli.erasure import erased
 from scrubjay.cli.exits import Exit
-from scrubjay.cli.home import STDIN, confirm, opened, scoped, text_of
+from scrubjay.cli.home import (
+    STDIN,
+    confirm,
+    installed,
+    opened,
+    scope_of,
+    scoped,
+    settings,
+    text_of,
+)
 from scrubjay.cli.parser import ANEW, JSON, PAGING, RECEIPT, SCOPE, YES, Option, command, fields
 from scrubjay.cli.render import Output, local, piece
 from scrubjay.handle import Jay
-from scrubjay.model.conversations import ReadConversation
+from scrubjay.model.conversations import ListConversations, ReadConversation
 from scrubjay.model.documents import Put
-from scrubjay.model.errors import InvalidRequest
+from scrubjay.model.errors import InvalidRequest, NotFound
 from scrubjay.model.filters import Filter
 from scrubjay.model.results import Outcome, Stopped
 from scrubjay.model.turns import Record, State
@@ -94,6 +103,41 @@ def sessions(jay: Jay, **request: Any) -> Output:
     )  # fmt: skip
     columns = ("session", "first", "last", "memories", "turns", "tainted")
     return Output(found, lambda: render.table(columns, rows))
+
+
+@command(
+    "sessions resume",
+    Option("SESSION", "Session to resume; the last one if it is left out.", str),
+    Option("--transcripts", "Folder where the agent looks for SESSION.jsonl: put it back.", Path),
+    SCOPE,
+    JSON,
+)
+def resume(
+    session: str | None = None, *, transcripts: Path | None = None, scope: str | None = None
+) -> Output:
+    """Print the id of a session that a hook kept, so that an agent goes on with it.
+
+    With --transcripts its transcript is put back, in plain, if it is not there any more.
+
+    Example: claude --resume "$(scrubjay sessions resume)"
+    """
+    from scrubjay.surfaces.hooks import precompact
+
+    name = scope_of(scope, settings())
+    with installed() as engine:
+        engine.open(name, create=False)
+        if session is None:
+            latest = engine.conversations(name, ListConversations(limit=1)).data
+            if not latest:
+                raise NotFound(
+                    f"No session was kept in {name}.",
+                    hint="`scrubjay-hook precompact` and `scrubjay files sync` keep them.",
+                )
+            session = latest[0].name
+        record = engine.conversation(name, ReadConversation(session, limit=0)).conversation
+        if transcripts is not None:
+            precompact.restore(engine, name, session, transcripts.expanduser())
+    return Output(record, lambda: render.line(session or ""))
 
 
 @scoped("timeline", PAGING)

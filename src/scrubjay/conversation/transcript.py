@@ -228,6 +228,11 @@ def markdown(
     return "\n\n".join(parts) + "\n"
 
 
+def spelled(found: Iterable[Line]) -> bytes:
+    """Lines as a transcript has them."""
+    return "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in found).encode()
+
+
 def stored(engine: Kernel, scope: Scope, session: str) -> list[Line]:
     """The lines of an archived transcript, without what was removed from them since."""
     pages, cursor = list[list[Json]](), None

@@ -252,7 +252,11 @@ def test_what_would_cost_recall_is_not_applied(
 
 
 @pytest.mark.parametrize("at", [Failpoint.COMPACTION_NOTED, Failpoint.COMPACTION_APPLIED])
-def test_a_compaction_that_died_is_resumed_to_the_same_end(at: Failpoint) -> None:
+def test_a_compaction_that_died_is_resumed_to_the_same_end(
+    at: Failpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compaction, "_GROUP", 30)  # so that it takes several transactions
+
     def end(crashing: bool) -> set[tuple[str, str, bool]]:
         home = MemoryHome()
         home.embedder = StaticEmbedder(home.clock)

@@ -59,7 +59,7 @@ _EMPTY: Final = 2
 _ASKED: Final = 400
 """Number of questions that are asked, where so many can be made."""
 _GROUP: Final = 200
-"""Number of episodes that are derived from and archived together, at most."""
+"""Number of episodes that are derived from together, and archived in one transaction, at most."""
 _SUMMARY_CHARS: Final = 400
 """Length of a piece of a summary: about five of them fit in an answer."""
 _SENTENCED: Final = 400
@@ -431,17 +431,40 @@ def _apply(
     repeats = opened.read(lambda view: _numbered(opened, view, set(plan.repeats)))
     again = (repeats[at : at + _GROUP] for at in range(0, len(repeats), _GROUP))
     groups = [*derived, *(_Derived(episodes=some, memories=()) for some in again)]
-    archived = written = 0
-    for number, group in enumerate(groups):
-        store = partial(_replace, opened, group, _vectors(opened, group.memories), actor)
-        if opened.write(store):
+    archived = written = done = 0
+    for batch in _batches(groups):
+        made = _vectors(opened, (one for group in batch for one in group.memories))
+        for group in opened.write(partial(_replace_all, opened, batch, made, actor)):
             archived += len(group.episodes)
             written += len(group.memories)
         opened.ports.reach(Failpoint.COMPACTION_APPLIED)
-        progress(number + 1, len(groups))
+        progress(done := done + len(batch), len(groups))
     _note(opened, None)
     outcome = CompactionOutcome.APPLIED
     return replace(plan.report, outcome=outcome, archived=archived, derived=written)
+
+
+def _batches(groups: Iterable[_Derived]) -> Iterator[list[_Derived]]:
+    """Groups that are written in one transaction: small ones would each wait for the disk."""
+    batch, size = list[_Derived](), 0
+    for group in groups:
+        if batch and size + len(group.episodes) > _GROUP:
+            yield batch
+            batch, size = [], 0
+        batch.append(group)
+        size += len(group.episodes)
+    if batch:
+        yield batch
+
+
+def _replace_all(
+    opened: OpenScope,
+    batch: Sequence[_Derived],
+    vectors: Mapping[str, bytes | None],
+    actor: Actor,
+    tx: Tx,
+) -> list[_Derived]:
+    return [one for one in batch if _replace(opened, one, vectors, actor, tx)]
 
 
 def _numbered(opened: OpenScope, view: View, numbers: set[int]) -> list[Memory]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,11 +36,13 @@ from scrubjay.model.requests import (
     BriefRequest,
     Browse,
     Caller,
+    Export,
     Forget,
     Get,
     Retain,
     Supersede,
 )
+from scrubjay.model.rows import Collection
 from scrubjay.model.scope import Scope
 from scrubjay.surfaces.files import provenance
 from scrubjay.surfaces.files.lines import digest, edits, items, rewritten, said
@@ -49,6 +52,9 @@ LOCAL: Final = "CLAUDE.local.md"
 """Of NanoClaw, where CLAUDE.md is made by others; where it is there, notes are kept in it."""
 PREFERENCES: Final = "preferences.json"
 SESSIONS: Final = "sessions"
+EXPORTS: Final = "exports"
+EXPORT_TIME: Final = timedelta(days=1)
+"""Age from which an export is removed."""
 FILE_CHARS: Final = 48_000
 """Characters of memories in the notes: with their marks the file stays under 50 KB."""
 MANY: Final = 5
@@ -75,6 +81,13 @@ class LineTrust(Struct, frozen=True):
     caller: Caller
 
 
+class PlainExport(Struct, frozen=True):
+    """An export in plain: when it was made, and how far the scope had been erased then."""
+
+    at: datetime
+    erased: int
+
+
 class SyncState(Struct, frozen=True, kw_only=True):
     """What the last sync left."""
 
@@ -82,6 +95,8 @@ class SyncState(Struct, frozen=True, kw_only=True):
     preferences: tuple[SyncedLine, ...] = ()
     sessions: dict[str, int] = {}
     """By session, how many lines its transcript had."""
+    exports: dict[str, PlainExport] = {}
+    """Exports that were written, by the names of their files."""
     round: int = 0
     """Number of syncs that changed something."""
 
@@ -115,6 +130,7 @@ class Folder:
         owner_only: bool = False,
         session: str | None = None,
         confirmed: bool = False,
+        export: bool = False,
     ) -> None:
         self._engine = engine
         self._scope = scope
@@ -122,6 +138,7 @@ class Folder:
         self._owner_only = owner_only
         self._session = session
         self._confirmed = confirmed
+        self._export = export
         self._name = f"files/{digest(str(path.absolute()))}"
         self.done = Synced()
 
@@ -133,10 +150,14 @@ class Folder:
         before = self._state(notes)
         state = self._sessions(before)  # first: the notes tell what is derived from them
         state = self._preferences(state)
-        state = self._notes(state)
+        state = self._exports(self._notes(state))
         if state != before:
             state = replace(state, round=state.round + 1)
             notes.write(self._name, to_builtins(state))
+        for name in state.exports.keys() - before.exports.keys():
+            # Noted first: a file that nothing knows of would outlive what is forgotten.
+            content = self._engine.export(self._scope, Export(), USER).content
+            files.write(self._path / EXPORTS / name, content)
         return self.done
 
     def _state(self, notes: OwnNotes) -> SyncState:
@@ -166,14 +187,17 @@ class Folder:
         return f"{self._name}/{state.round}/{digest(text)}"
 
     def _current(self, ids: Iterable[str]) -> dict[str, Memory]:
-        """The memories of these ids that are in sight."""
+        """The memories of these ids that hold, archived or not.
+
+        A line of an archived one stays: another machine would take it for one that was removed.
+        """
         found = dict[str, Memory]()
         for one in ids:
             try:
                 memory = self._engine.get(self._scope, Get(one), USER)
             except NotFound:
                 continue
-            if memory.shown:
+            if memory.current:
                 found[one] = memory
         return found
 
@@ -281,14 +305,14 @@ class Folder:
         return [] if newer is None else [SyncedLine(digest(newer.content), newer.id)]
 
     def _newest(self, id: str) -> Memory | None:
-        """The newest version of a memory, if it is in sight."""
+        """The newest version of a memory, if it holds."""
         try:
             memory = self._engine.get(self._scope, Get(id), USER)
             while memory.superseded_by is not None:
                 memory = self._engine.get(self._scope, Get(memory.superseded_by), USER)
         except NotFound:
             return None
-        return memory if memory.shown else None
+        return memory if memory.current else None
 
     def _write(self, path: Path, before: str, after: str) -> None:
         """Write a file, unless somebody changed it since it was read: the next sync sees to it."""
@@ -405,11 +429,31 @@ class Folder:
             if (cursor := page.next_cursor) is None:
                 return
 
+    # -- exports -------------------------------------------------------------------------
+
+    def _exports(self, state: SyncState) -> SyncState:
+        """Remove exports that are a day old, or hold what was forgotten; note one to be written."""
+        folder, now = self._path / EXPORTS, bootstrap.clock().now()
+        head = self._engine.head(self._scope)
+        erased = sum(head.at(one).erased_seq for one in Collection)
+        kept = dict[str, PlainExport]()
+        for name, one in state.exports.items():
+            path = folder / name
+            if one.erased == erased and now - one.at < EXPORT_TIME and path.exists():
+                kept[name] = one
+            else:
+                path.unlink(missing_ok=True)
+                self.done.removed += 1
+        if self._export:
+            folder.mkdir(exist_ok=True, mode=0o700)
+            provenance.check_no_link(folder)
+            kept[f"{now:%Y-%m-%dT%H%M%S}.json"] = PlainExport(now, erased)
+        return replace(state, exports=kept)
+
     def _spell(self, path: Path, name: str) -> int:
         """Write a transcript out, as it is stored."""
         found = transcript.stored(self._engine, self._scope, name)
-        raw = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in found)
-        files.write(path, raw.encode())
+        files.write(path, transcript.spelled(found))
         self.done.written += len(found)
         return len(found)
 

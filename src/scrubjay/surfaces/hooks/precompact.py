@@ -2,7 +2,8 @@
 
 What is sealed is the transcript, as a conversation of the agent's session. A plain copy as
 markdown is made only if it is asked for; it is made of what is sealed, and a later hook, or
-`tidy`, makes it anew or removes it when something of it was forgotten.
+`tidy`, makes it anew or removes it when something of it was forgotten. A transcript that was put
+back, so that an agent can resume its session, is such a copy, too.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from scrubjay.model.scope import Scope
 
 _COPIES: Final = "plain-copies"
 """Folder of the documents that name the plain copies."""
+_LINES: Final = "jsonl"
+"""Form of a copy that is a transcript; the others are markdown."""
 _CHANNEL: Final = "claude-code"
 
 
@@ -92,15 +95,38 @@ def copy(engine: Kernel, scope: Scope, session: str, folder: Path, *, title: str
     return path
 
 
+def restore(engine: Kernel, scope: Scope, session: str, folder: Path) -> Path:
+    """Put a transcript back where an agent looks for it, and note it; one that is there stays."""
+    path = folder.absolute() / f"{session}.jsonl"
+    if Path(session).name != session or session.startswith("."):
+        raise InvalidRequest(f"{session} is no name of a file.", hint="Leave out --transcripts.")
+    if path.exists():
+        return path
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    at = bootstrap.clock().now().isoformat()
+    note: dict[str, Json] = {"path": str(path), "session": session, "at": at, "form": _LINES}
+    name = f"{_COPIES}/{hashlib.sha256(str(path).encode()).hexdigest()[:32]}"
+    notes = OwnNotes(engine, scope, bootstrap.clock())
+    notes.write(name, note | {"revision": ""})
+    _write(engine, scope, notes, note, name)
+    return path
+
+
 def _write(
     engine: Kernel, scope: Scope, notes: OwnNotes, note: Mapping[str, Json], name: str
 ) -> None:
     """Write one plain copy from what is sealed, and note of which revision it is."""
     session, at = str(note["session"]), datetime.fromisoformat(str(note["at"]))
     record = engine.conversation(scope, ReadConversation(session, limit=0)).conversation
-    said = transcript.stored(engine, scope, session)
-    text = transcript.markdown(said, title=str(note["title"]), now=at)
-    files.write(Path(str(note["path"])), text.encode())
+    said, path = transcript.stored(engine, scope, session), Path(str(note["path"]))
+    if note.get("form") == _LINES:
+        # The agent goes on writing to it: what it added since the last hook stays.
+        there = list(transcript.lines((files.regular(path) or b"").splitlines()))
+        if there[: len(said)] != said:
+            files.write(path, transcript.spelled([*said, *there[len(said) :]]))
+    else:
+        text = transcript.markdown(said, title=str(note["title"]), now=at)
+        files.write(path, text.encode())
     notes.write(name, {**note, "revision": record.revision if record else ""})
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from scrubjay import bootstrap
 from scrubjay.model.conversations import Append, ListConversations, NewEntry
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Kind, Memory
@@ -352,6 +353,37 @@ def test_a_transcript_that_is_removed_is_forgotten_and_the_other_way_round(desk:
     assert names == {"s3"}
     assert [path.stem for path in (desk.path / "sessions").iterdir()] == ["s3"]
     assert "s1ville" not in " ".join(one.content for one in everything(desk.engine))
+
+
+# -- exports -----------------------------------------------------------------------------------
+
+
+def test_an_export_is_written_when_asked_for_and_goes_when_something_of_it_was_forgotten(
+    desk: Desk,
+) -> None:
+    kept = retain(desk.engine, "Alice lives in Lyon")
+    desk.sync(export=True)
+    (path,) = (desk.path / "exports").iterdir()
+    assert "Alice lives in Lyon" in path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
+    desk.sync()
+    assert path.exists()
+    forget(desk.engine, kept)
+    desk.sync()
+    assert not path.exists()
+
+
+def test_an_export_that_is_a_day_old_goes_and_files_of_others_stay(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bootstrap, "clock", lambda: desk.home.clock)
+    desk.sync(export=True)
+    (path,) = (desk.path / "exports").iterdir()
+    other = path.with_name("mine.json")
+    other.write_text("{}")
+    desk.home.clock.advance(days=1)
+    desk.sync()
+    assert [one.name for one in path.parent.iterdir()] == ["mine.json"]
 
 
 # -- lines -------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 
 from scrubjay.model.memory import Kind
 from scrubjay.model.origin import Origin
-from scrubjay.model.requests import MarkTainted
+from scrubjay.model.requests import Amend, MarkTainted
 from scrubjay.surfaces.files.lines import items
 from scrubjay.surfaces.files.sync import NOTES, Folder
 from tests.support.engines import MemoryHome
@@ -106,6 +106,16 @@ class Sync(RuleBasedStateMachine):
         self._sync_from(which)
 
     @precondition(lambda self: self.wanted)
+    @rule(number=NUMBERS, which=st.integers(0, 1))
+    def an_engine_archives(self, number: int, which: int) -> None:
+        text = sorted(self.wanted)[number % len(self.wanted)]
+        engine = self.engines[which]
+        for one in everything(engine):
+            if one.content == text and one.current:
+                engine.amend(ALICE, Amend(one.id, archived=True))
+        self._sync_from(which)
+
+    @precondition(lambda self: self.wanted)
     @rule(number=NUMBERS)
     def a_person_rewrites_a_line(self, number: int) -> None:
         wanted = sorted(self.wanted)
@@ -143,7 +153,7 @@ class Sync(RuleBasedStateMachine):
         told = {one.text for one in items(path.read_text())} if path.exists() else set()
         assert told == self.wanted
         for engine in self.engines:
-            shown = [one for one in everything(engine) if one.shown]
+            shown = [one for one in everything(engine) if one.current]
             kept = {one.content for one in shown if one.kind is not Kind.EPISODE}
             assert kept == self.wanted
             assert not {one.content for one in everything(engine)} & self.unwanted - self._history()
