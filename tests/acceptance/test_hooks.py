@@ -78,7 +78,7 @@ class Agent:
             check=False,
         )
 
-    def scrubjay(self, *words: str) -> subprocess.CompletedProcess[bytes]:
+    def command(self, *words: str) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(
             [HOOK.with_name("scrubjay"), *words, "--scope", self.scope],
             env=self.env,
@@ -256,21 +256,21 @@ def test_a_note_that_somebody_forged_names_no_file(agent: Agent, session: str) -
 
 
 def test_a_session_survives_and_is_resumed_with_its_transcript(agent: Agent) -> None:
-    assert agent.scrubjay("sessions", "resume").returncode == 3, "nothing was kept yet"
+    assert agent.command("sessions", "resume").returncode == 3, "nothing was kept yet"
     quiet(agent.hook())
     agent.transcript.unlink()
-    assert agent.scrubjay("sessions", "resume").stdout == f"{SESSION}\n".encode()
-    agent.scrubjay("sessions", "resume", SESSION, "--transcripts", "projects")
+    assert agent.command("sessions", "resume").stdout == f"{SESSION}\n".encode()
+    agent.command("sessions", "resume", SESSION, "--transcripts", "projects")
     back = agent.folder / "projects" / f"{SESSION}.jsonl"
     assert [json.loads(one) for one in back.read_text().splitlines()] == TALK
     assert back.stat().st_mode & 0o777 == 0o600
-    assert SESSION.encode() in agent.scrubjay("sessions").stdout
+    assert SESSION.encode() in agent.command("sessions").stdout
 
 
 def test_what_is_forgotten_goes_out_of_a_transcript_that_was_put_back(agent: Agent) -> None:
     quiet(agent.hook())
     agent.transcript.unlink()
-    agent.scrubjay("sessions", "resume", "--transcripts", "projects")
+    agent.command("sessions", "resume", "--transcripts", "projects")
     back = agent.folder / "projects" / f"{SESSION}.jsonl"
     later = said("user", "Something that no hook has seen", 9)
     with back.open("a") as file:
