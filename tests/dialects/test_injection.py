@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from scrubjay.conversation.brief_file import BEGIN, END, inject
+from scrubjay.conversation.injection import BRIEF_BEGIN as BEGIN
+from scrubjay.conversation.injection import BRIEF_END as END
+from scrubjay.conversation.injection import write_brief as inject
 from scrubjay.model.errors import InvalidRequest
 
 BLOCK = f"{BEGIN}\nbrief\n{END}\n"

@@ -21,10 +21,9 @@ from scrubjay.model.memory import Json
 from scrubjay.model.origin import Origin
 from scrubjay.surfaces.carapace import manifest, records, wire
 from scrubjay.surfaces.carapace.host import Host
-from scrubjay.surfaces.carapace.lines import SCHEME, LineServer
 from scrubjay.surfaces.carapace.memory import Config, ScrubjayMemory
 from scrubjay.surfaces.carapace.pipeline import Rules
-from scrubjay.surfaces.carapace.server import SOCKET, Directory, Server
+from scrubjay.surfaces.carapace.server import SCHEME, SOCKET, Directory, LineServer, Server
 from scrubjay.surfaces.carapace.wire import DEFAULT_GROUP, AgentSession, scope_of
 
 _GROUP = Option(

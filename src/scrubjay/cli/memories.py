@@ -262,15 +262,15 @@ def brief(
 
     Example: scrubjay brief --format claude-md --inject CLAUDE.md
     """
-    from scrubjay.conversation import brief_file
+    from scrubjay.conversation.injection import marked_brief, write_brief
 
     found = jay.brief(**request)
     text = found.markdown
     if inject is not None:
-        brief_file.inject(inject, text)
+        write_brief(inject, text)
         text = ""
     elif form is BriefFormat.CLAUDE_MD:
-        text = brief_file.block(text)
+        text = marked_brief(text)
     notes = [f"{render.plural(found.omitted, 'memory')} more did not fit."] * bool(found.omitted)
     if not len(found):
         notes = ["There is nothing to say yet."]

@@ -3,21 +3,25 @@
 The mix: memories that match the question, what the user wants at all times, decisions and strong
 feelings, the last turns, and a timeline of the rest. The best come first, so that a tighter limit
 cuts off the least. A turn that is told hides the statements made in it; a statement hides itself.
+A brief can also stand in a file such as CLAUDE.md, between two marks.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
+from pathlib import Path
 from typing import Final
 
+from scrubjay import files
 from scrubjay.engine import Kernel
 from scrubjay.engine.search.verbs import Short
 from scrubjay.model import echo
 from scrubjay.model.clean import one_line
-from scrubjay.model.errors import NotFound
+from scrubjay.model.errors import InvalidRequest, NotFound
 from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.origin import Origin, excess
 from scrubjay.model.pages import Paged
@@ -334,3 +338,47 @@ def _fit(text: str, most: int) -> str:
 def _plain(text: str) -> str:
     """Normalized beginning of a text, for comparison."""
     return " ".join(text[:_COMPARED].split()).lower()[:500]
+
+
+# -- the brief in a file --------------------------------------------------------------------------
+
+
+BRIEF_BEGIN: Final = "<!-- scrubjay brief: begin -->"
+BRIEF_END: Final = "<!-- scrubjay brief: end -->"
+_LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
+
+
+def marked_brief(markdown: str) -> str:
+    """The brief between its marks."""
+    return f"{BRIEF_BEGIN}\n{markdown}{BRIEF_END}\n"
+
+
+def write_brief(path: Path, markdown: str) -> None:
+    """Put the brief into a file, in place of the one before; all else in it stays as it is.
+
+    The marks count only as whole lines. A line of a brief begins with a list's mark or a heading's,
+    so that no memory can pass for one.
+    """
+    target = path.resolve()  # a link stays a link
+    try:
+        before = files.read(target).decode()
+    except NotFound:
+        before = ""
+    except UnicodeDecodeError as error:
+        raise InvalidRequest("The file is not UTF-8 text.", hint="Nothing was changed.") from error
+    lines = _LINE.findall(before)
+    begins = [at for at, line in enumerate(lines) if line.strip() == BRIEF_BEGIN]
+    ends = [at for at, line in enumerate(lines) if line.strip() == BRIEF_END]
+    if not begins and not ends:
+        gap = "" if not before or before.endswith("\n\n") else "\n\n"
+        gap = "\n" if gap and before.endswith("\n") else gap
+        text = f"{before}{gap}{marked_brief(markdown)}"
+    elif len(begins) != 1 or len(ends) != 1 or begins[0] > ends[0]:
+        raise InvalidRequest(
+            "The marks of the brief in this file do not make a pair.",
+            hint="Leave one begin and one end, or take both out. Nothing was changed.",
+        )
+    else:
+        text = "".join([*lines[: begins[0]], marked_brief(markdown), *lines[ends[0] + 1 :]])
+    mode = target.stat().st_mode & 0o777 if target.exists() else 0o600
+    files.write(target, text.encode(), mode=mode)

@@ -38,6 +38,9 @@ from scrubjay.service.rest import Operation
 from scrubjay.service.telemetry import Metrics, Spans
 from scrubjay.service.workers import Crew
 
+if TYPE_CHECKING:
+    from scrubjay.service.tokens import Tokens
+
 # -- background work ------------------------------------------------------------------------------
 
 
@@ -156,19 +159,12 @@ class Background:
             self._ending.wait(min(pause, self._pauses.longest))
 
 
-# -- the service ----------------------------------------------------------------------------------
-
-
-if TYPE_CHECKING:
-    from scrubjay.service.tokens import Tokens
-
 # -- limits ----------------------------------------------------------------------------------------
 
 # A bucket is in the shared state, the same whichever worker or node is asked; a process draws a
 # second's tokens ahead. A draw is a compare-and-set of one small value; between two of them a token
 # costs nothing. So a key has its burst and its rate in all processes together, and one that ends
 # takes at most a second's tokens with it.
-_log = logging.getLogger(__name__)
 _VALUE: Final = struct.Struct("<dd")
 _MOST_BUCKETS: Final = 16_384
 """Buckets of which a process holds tokens; those of one that it gives up are lost."""

@@ -20,7 +20,7 @@ import pytest
 
 from scrubjay.model.errors import Conflict, InvalidRequest
 from scrubjay.surfaces.carapace import manifest
-from scrubjay.surfaces.carapace.lines import LineServer
+from scrubjay.surfaces.carapace.server import LineServer
 from tests.dialects.carapace.scene import Stage, home_without_vectors
 from tests.processes import default_signals
 

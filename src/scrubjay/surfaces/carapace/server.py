@@ -1,4 +1,6 @@
-"""The socket of Carapace's `ipc` client: a ZeroMQ server that answers every message.
+"""The two sockets of Carapace: ZeroMQ for its `ipc` client, lines of JSON for `handler.js`.
+
+The `ipc` client gets an answer to every message.
 
 A client sends `[empty, payload]` from a DEALER, whose routing id is the identity of its session;
 the reply goes back as `[empty, payload]` on the same connection, however many have this identity.
@@ -7,24 +9,37 @@ group for all, never by what a client sends.
 
 ZMTP 3.0, the protocol of ZeroMQ, is spoken here without libzmq: the ROUTER of libzmq knows one
 connection for each identity, so calls of one session that overlap would lose their replies.
+
+The socket of `handler.js`, the plugin inside of Carapace's core, speaks lines of JSON. A request is
+`{"id", "verb": "invoke", "tool", "arguments", "session", "group"}`, its answer `{"id", "reply"}`
+with what the plugin replied. The core has checked the call by then and names session and group
+itself; so only its own user may connect, which the kernel says of every peer.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import socket
+import stat
+import struct
 import threading
+from abc import ABC, abstractmethod
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import BinaryIO, Final
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+from urllib.parse import urlsplit
 
+import msgspec
 from msgspec import Struct
 
+from scrubjay.model.errors import Conflict, InvalidRequest
+from scrubjay.model.memory import Json
 from scrubjay.ports import Clock
 from scrubjay.surfaces.carapace.host import Host
-from scrubjay.surfaces.carapace.listener import Listener
-from scrubjay.surfaces.carapace.manifest import PAYLOAD_BYTES
+from scrubjay.surfaces.carapace.manifest import BRIEF_HOOK, PAYLOAD_BYTES
 from scrubjay.surfaces.carapace.wire import (
     DEFAULT_GROUP,
     AgentSession,
@@ -33,6 +48,112 @@ from scrubjay.surfaces.carapace.wire import (
     encode,
     scope_of,
 )
+
+# -- the listener ---------------------------------------------------------------------------------
+
+
+_POLL_SECONDS: Final = 0.2
+_BACKLOG: Final = 128
+_CONNECTIONS: Final = 512
+"""Connections served at once; more are closed."""
+_log = logging.getLogger(__name__)
+
+
+class Listener(ABC):
+    """Serves one address: `SCHEME://PATH`, a Unix socket of its owner, or `tcp://HOST:PORT`."""
+
+    def __init__(self, address: str, clock: Clock, *, idle_seconds: float | None = None) -> None:
+        self._clock = clock
+        self._idle_seconds = idle_seconds
+        self._stopping = threading.Event()
+        self._open: set[socket.socket] = set()
+        self._path: Path | None = None
+        try:
+            self._listening = self._bound(address)
+        except (OSError, ValueError) as error:
+            told = (error.strerror if isinstance(error, OSError) else None) or error
+            raise InvalidRequest(
+                f"The address {address} cannot be served: {told}.",
+                hint="Write it like ipc:///run/carapace.sock, at most 107 bytes long; its folder "
+                "must be there.",
+            ) from error
+        self._listening.settimeout(_POLL_SECONDS)
+
+    def _bound(self, address: str) -> socket.socket:
+        scheme, _, place = address.partition("://")
+        if scheme == "tcp":
+            where = urlsplit(address)
+            host = "" if where.hostname == "*" else where.hostname or ""
+            return socket.create_server((host, where.port or 0), backlog=_BACKLOG)
+        if scheme not in ("ipc", "unix") or not place:
+            raise ValueError("it is of no kind that is known")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe, suppress(OSError):
+            probe.connect(place)
+            raise Conflict(
+                f"Another process serves {address} already.", hint="Stop it, or use another."
+            )
+        path, listening = Path(place), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        before = os.umask(0o177)  # who may use the socket is decided before anybody can
+        try:
+            if path.exists() and stat.S_ISSOCK(path.lstat().st_mode):
+                path.unlink()  # nobody listens on it any more
+            listening.bind(place)
+        except BaseException:  # seam: nothing may stay open when opening fails, whatever it was
+            listening.close()
+            raise
+        finally:
+            os.umask(before)
+        self._path = path
+        listening.listen(_BACKLOG)
+        return listening
+
+    def run(self) -> None:
+        """Answer until stop is called, or nobody was connected for `idle_seconds`."""
+        used = self._clock.monotonic()
+        while not self._stopping.is_set():
+            try:
+                peer, _ = self._listening.accept()
+            except TimeoutError:
+                if self._open:
+                    used = self._clock.monotonic()
+                elif self._idle_seconds is not None and (
+                    self._clock.monotonic() - used > self._idle_seconds
+                ):
+                    return
+                continue
+            used = self._clock.monotonic()
+            if len(self._open) >= _CONNECTIONS:
+                peer.close()
+                continue
+            self._open.add(peer)
+            threading.Thread(target=self._served, args=(peer,), daemon=True).start()
+
+    def _served(self, peer: socket.socket) -> None:
+        try:
+            self.serve(peer)
+        except (OSError, EOFError, msgspec.MsgspecError) as error:
+            _log.warning("carapace.connection_failed", extra={"error": type(error)})
+        finally:
+            self._open.discard(peer)
+            peer.close()
+
+    @abstractmethod
+    def serve(self, peer: socket.socket) -> None:
+        """Answer one connection until it ends."""
+
+    def stop(self) -> None:
+        """End run soon; may be called from another thread or a signal."""
+        self._stopping.set()
+
+    def close(self) -> None:
+        """Close every connection and remove the socket; idempotent."""
+        self._listening.close()
+        for peer in list(self._open):
+            with suppress(OSError):
+                peer.shutdown(socket.SHUT_RDWR)
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+
 
 # -- ZMTP 3.0 -------------------------------------------------------------------------------------
 
@@ -138,7 +259,6 @@ _KEPT_SECONDS: Final = 35.0
 """How long a reply is kept: as long as a client waits for it."""
 _NAME_CHARS: Final = 128
 _HEX: Final = "zmq-"
-_log = logging.getLogger(__name__)
 
 
 class Directory(Struct, frozen=True, kw_only=True):
@@ -238,3 +358,61 @@ class Server(Listener):
             _log.warning("carapace.call_failed", extra={"error": type(error)})
             raise ConnectionAbortedError from error
         return encode(reply).encode()
+
+
+# -- the socket of handler.js ---------------------------------------------------------------------
+
+
+SCHEME: Final = "unix://"
+_LINE_BYTES: Final = 2 * PAYLOAD_BYTES
+_CREDENTIALS: Final = struct.Struct("3i")
+
+
+class HandlerCall(Struct, frozen=True, kw_only=True):
+    """One request."""
+
+    id: int
+    verb: str
+    tool: str = ""
+    arguments: dict[str, Any] = {}
+    session: str = ""
+    group: str = ""
+
+
+class LineServer(Listener):
+    """Serves connections of this user on one Unix socket."""
+
+    def __init__(
+        self, host: Host, address: str, clock: Clock, *, idle_seconds: float | None = None
+    ) -> None:
+        self._host = host
+        super().__init__(address, clock, idle_seconds=idle_seconds)
+
+    def serve(self, peer: socket.socket) -> None:
+        """Answer line by line; one that is no request ends the connection."""
+        if _user_of(peer) not in (os.getuid(), 0):
+            return
+        with peer.makefile("rwb") as stream:
+            while (raw := stream.readline(_LINE_BYTES)).endswith(b"\n"):
+                stream.write(encode(self._answer(raw)).encode() + b"\n")
+                stream.flush()
+
+    def _answer(self, raw: bytes) -> dict[str, Json]:
+        line = msgspec.json.decode(raw, type=HandlerCall)
+        session = AgentSession(id=line.session, group=line.group)
+        match line.verb:
+            case "invoke":
+                reply = self._host.invoke(line.tool, line.arguments, session)
+            case "brief":
+                reply = self._host.invoke(BRIEF_HOOK, {}, session)
+            case _:  # to see that somebody answers
+                reply = {"ok": True, "result": None}
+        return {"id": line.id, "reply": dict(reply)}
+
+
+def _user_of(peer: socket.socket) -> int:
+    """The user at the other end, as the kernel knows them."""
+    if not hasattr(socket, "SO_PEERCRED"):  # not Linux: the mode of the socket has to do
+        return os.getuid()
+    told = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    return int(_CREDENTIALS.unpack(told)[1])

@@ -38,8 +38,7 @@ from scrubjay.service.outbox import Delivery, Outbox
 from scrubjay.surfaces.personal import categories, copies
 from scrubjay.surfaces.personal import records as told
 from scrubjay.surfaces.personal.exports import ExportJob, Exports
-from scrubjay.surfaces.personal.notices import Notices, OwnerNotice
-from scrubjay.surfaces.personal.register import Register, RightRequest
+from scrubjay.surfaces.personal.register import Notices, OwnerNotice, Register, RightRequest
 from scrubjay.verbs import VERBS, perform
 
 _MATCHES: Final = 100

@@ -1,4 +1,4 @@
-"""The register of requests: what persons ask for, by when it is due, and an alarm before that.
+"""Register of requests of persons, with the day each is due, and notices to the owner.
 
 Access is due in 24 hours, erasure in 30 days, all else in a month (Art. 12 (3) GDPR). It is kept in
 the privacy book, so it outlives the memory it is about, and has none of it.
@@ -93,3 +93,57 @@ class Register:
         now = self._clock.now()
         found = (one for _, one in self._book.sheets(RightRequest, _FOLDER))
         return (one for one in found if one.alarming(now))
+
+
+# -- notices to the owner -------------------------------------------------------------------------
+
+
+_NOTICES: Final = "notices"
+_LIFTING: Final = (
+    "Somebody asks to lift the restriction of processing of your memory. Once it is lifted, agents "
+    "read it, write to it and derive from it again. It stays restricted until you have read this."
+)
+
+
+class OwnerNotice(Result, frozen=True, kw_only=True):
+    """A notice to the owner of a memory."""
+
+    id: Annotated[str, doc("The id of the notice.")]
+    at: Annotated[datetime, doc("The time it was written, in UTC.")]
+    text: Annotated[str, doc("What the owner is told.")]
+    read: Annotated[bool, doc("Whether the owner has read it.")] = False
+
+
+class Notices:
+    """The notice that the lifting of a restriction waits for; one for each scope."""
+
+    def __init__(self, engine: Kernel, clock: Clock) -> None:
+        self._book = Book(engine)
+        self._clock = clock
+
+    def announce(self, scope: Scope) -> OwnerNotice:
+        """The notice of a restriction that is to be lifted, written unless there is one."""
+        if (found := self.find(scope)) is not None:
+            return found
+        id = f"ntc-{self._clock.new_id()}"
+        notice = OwnerNotice(id=id, at=self._clock.now(), text=_LIFTING)
+        self._book.write(notice, _NOTICES, *place(scope))
+        return notice
+
+    def find(self, scope: Scope) -> OwnerNotice | None:
+        """The notice that waits; None if there is none."""
+        found = self._book.find(OwnerNotice, _NOTICES, *place(scope))
+        return None if found is None else found[0]
+
+    def read(self, scope: Scope) -> OwnerNotice | None:
+        """The notice as its owner reads it: that is noted."""
+        notice = self.find(scope)
+        if notice is None or notice.read:
+            return notice
+        notice = replace(notice, read=True)
+        self._book.write(notice, _NOTICES, *place(scope))
+        return notice
+
+    def close(self, scope: Scope) -> None:
+        """Remove the notice: what it announces is done, or there is nothing to announce."""
+        self._book.remove(_NOTICES, *place(scope))
