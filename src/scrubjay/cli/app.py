@@ -117,10 +117,10 @@ def find(words: Sequence[str]) -> tuple[Command | None, Sequence[str]]:
     name, *rest = words
     theme = next((one for one in THEMES if name in one.names.split()), None)
     if theme is None:
+        others = {word: ours for ours, words in _OTHER_WORDS.items() for word in words.split()}
         known = [*names(), "--help", "--version"]
         sort = "option" if name.startswith("-") else "command"
-        meant = next((one for one, others in _OTHER_WORDS.items() if name in others.split()), None)
-        near = f"; did you mean {meant}?" if meant else parser.did_you_mean(name, known)
+        near = parser.did_you_mean(name, known, others)
         raise WrongUsage(
             f"There is no {sort} {name}{near}",
             hint=f"See `{PROGRAM} --help`.",

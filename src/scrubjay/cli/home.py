@@ -154,13 +154,13 @@ def text_of(given: str) -> str:
         raise InvalidRequest("What was read from stdin is not UTF-8 text.") from error
 
 
-def said(words: Sequence[str]) -> str:
+def said(words: Sequence[str], name: str = "TEXT", example: str = "Alice likes tea") -> str:
     """The text of words, or that of a pipe where there are none; WrongUsage without either."""
     text = " ".join(words)
     if not words and not sys.stdin.isatty():
         text = text_of(STDIN)
     if not words and not text.strip():
-        raise WrongUsage("Missing argument TEXT.", hint='For example "Alice prefers green tea".')
+        raise WrongUsage(f"Missing argument {name}.", hint=f'For example "{example}".')
     return text
 
 

@@ -121,18 +121,24 @@ def unarchive(jay: Jay, id: str) -> Output:
 
 @scoped(
     "recall",
-    fields(Recall, "query QUERY", "limit -n"),
+    Option(
+        "QUERY",
+        "Question, or words to look for, with or without quotes; from stdin without one.",
+        text_of,
+        many=True,
+    ),
+    fields(Recall, "limit -n"),
     _FILTER,
     fields(Recall, "untrusted", "asked_at", "timezone", "min_relevance", "min_similarity"),
     fields(Recall, "scopes --also"),
     Option("--explain", "Score breakdown: show the parts each score is the sum of."),
 )
-def recall(jay: Jay, query: str, *, explain: bool = False, **request: Any) -> Output:
+def recall(jay: Jay, *, query: Sequence[str] = (), explain: bool = False, **request: Any) -> Output:
     """Search: find the memories that answer a question, best first.
 
     Example: scrubjay recall "what does Alice drink" --since 2w --explain
     """
-    found = jay.recall(text_of(query), **request)
+    found = jay.recall(said(query, "QUERY", "what does Alice drink"), **request)
     show = render.arithmetic if explain else render.hits
     notes = [f"note: {sentence}" for sentence in found.degraded]
     notes += [] if found.hits else ["Nothing was found."]

@@ -366,12 +366,13 @@ def command(name: str, *declared: Option | Fields) -> Callable[[Function], Funct
 # -- help ------------------------------------------------------------------------------------------
 
 
-def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """Suggestion of a similar word, as the end of a sentence."""
+def did_you_mean(word: str, known: Sequence[str], others: Mapping[str, str] | None = None) -> str:
+    """Suggestion of a similar word, as the end of a sentence; `others` stand for known ones."""
     from difflib import get_close_matches
 
-    near = get_close_matches(word, known, n=1)
-    return f"; did you mean {near[0]}?" if near else "."
+    meant = dict.fromkeys(known) | (others or {})
+    near = get_close_matches(word, meant, n=1)
+    return f"; did you mean {meant[near[0]] or near[0]}?" if near else "."
 
 
 def wrapped(text: str, indent: int = 0, first: str = "") -> str:

@@ -58,15 +58,30 @@ def test_a_text_needs_no_quotes_and_a_pipe_no_dash(cli: CommandLine) -> None:
     assert [*found.values()] == ["Alice likes tea", "Bob likes coffee", "Alice likes white tea"]
 
 
+def test_a_question_needs_no_quotes_and_a_pipe_no_dash(cli: CommandLine) -> None:
+    cli.good("remember", "Alice likes tea")
+    for asked, stdin in ((["what", "does", "Alice", "like"], ""), ([], "what does Alice like\n")):
+        assert "Alice likes tea" in cli.good("recall", *asked, "--limit", 1, stdin=stdin).out
+
+
 def test_without_a_text_and_a_pipe_it_is_told_what_is_missing(cli: CommandLine) -> None:
-    done = cli("remember")
-    assert done.code == 2
-    assert "Missing argument TEXT." in done.err
+    for command, missing in (("remember", "TEXT"), ("recall", "QUERY")):
+        done = cli(command)
+        assert done.code == 2
+        assert f"Missing argument {missing}." in done.err
 
 
 @pytest.mark.parametrize(
     ("typed", "meant"),
-    [("retain", "remember"), ("search", "recall"), ("ls", "list"), ("rm", "forget")],
+    [
+        ("retain", "remember"),
+        ("search", "recall"),
+        ("ls", "list"),
+        ("rm", "forget"),
+        ("serch", "recall"),
+        ("delte", "forget"),
+        ("brows", "list"),
+    ],
 )
 def test_the_words_of_other_programs_lead_to_ours(cli: CommandLine, typed: str, meant: str) -> None:
     done = cli(typed, "tea")
