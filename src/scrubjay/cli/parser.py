@@ -370,9 +370,9 @@ def did_you_mean(word: str, known: Sequence[str], others: Mapping[str, str] | No
     """Suggestion of a similar word, as the end of a sentence; `others` stand for known ones."""
     from difflib import get_close_matches
 
-    meant = dict.fromkeys(known) | (others or {})
+    meant = {one: one for one in known} | dict(others or {})
     near = get_close_matches(word, meant, n=1)
-    return f"; did you mean {meant[near[0]] or near[0]}?" if near else "."
+    return f"; did you mean {meant[near[0]]}?" if near else "."
 
 
 def wrapped(text: str, indent: int = 0, first: str = "") -> str:
