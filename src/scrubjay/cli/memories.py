@@ -121,12 +121,7 @@ def unarchive(jay: Jay, id: str) -> Output:
 
 @scoped(
     "recall",
-    Option(
-        "QUERY",
-        "Question, or words to look for, with or without quotes; from stdin without one.",
-        text_of,
-        many=True,
-    ),
+    Option("QUERY", "The question to search by, in words.", text_of, "query", many=True),
     fields(Recall, "limit -n"),
     _FILTER,
     fields(Recall, "untrusted", "asked_at", "timezone", "min_relevance", "min_similarity"),
