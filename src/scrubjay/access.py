@@ -332,11 +332,13 @@ class Keys:
             except NotFound:  # no key was ever made, and looking makes nothing
                 return
             if seq != self._seq:
-                wanted = Browse(tags=frozenset({_TAG}), limit=PAGE_LIMIT)
-                page = self._engine.browse(KEYS, wanted, SYSTEM)
-                self._known = dict(map(_read, page))
+                self._known = dict(map(_read, every(self._page)))
                 self._seq = seq
             self._looked_at = looked_at
+
+    def _page(self, cursor: str | None) -> Page[Memory]:
+        wanted = Browse(tags=frozenset({_TAG}), limit=PAGE_LIMIT, cursor=cursor)
+        return self._engine.browse(KEYS, wanted, SYSTEM)
 
     def signing_secret(self) -> bytes:
         """Secret for cursors and pseudonyms of this installation, created on first use."""

@@ -423,6 +423,20 @@ def test_a_key_that_opens_many_sessions_ends_its_own_and_nobody_elses(running, m
     assert opening(running, theirs).status_code == 200
 
 
+def test_many_keys_together_lock_nobody_out(running, monkeypatch):
+    """As many persons of an issuer could: each of them stays below what a key may have."""
+    monkeypatch.setattr("scrubjay.surfaces.mcp.transport.SESSIONS", 6)
+    monkeypatch.setattr("scrubjay.surfaces.mcp.transport.SESSIONS_OF_A_KEY", 3)
+    crowd = [running.key(f"acme/many{number}") for number in range(3)]
+    for key in crowd:
+        assert [opening(running, key).status_code for _ in range(3)] == [200] * 3
+    alice, bob = running.key("acme/alice"), running.key("acme/bob")
+    hers = opening(running, alice).headers["mcp-session-id"]
+    for key in (bob, *crowd, *crowd):
+        assert opening(running, key).status_code == 200
+        assert alive(running, alice, hers)  # who has most gives way
+
+
 def test_opening_sessions_has_the_rate_of_writes(engine, home):
     options = Options(rates=Rates(reads=0, writes=1, heavy=0, burst_seconds=3))
     with serving(engine, home.clock, options, planes=[McpPaths()]) as running:

@@ -27,10 +27,12 @@ from scrubjay.model import records, turns
 from scrubjay.model.clean import clean, defang, one_line
 from scrubjay.model.errors import InvalidRequest, SealBroken
 from scrubjay.model.origin import Actor
+from scrubjay.model.scope import Scope
 from scrubjay.ports import SystemClock
 from scrubjay.service.rest import OPERATIONS
 from scrubjay.surfaces.clawdapus import entries, history
 from scrubjay.surfaces.imports import sqlite
+from scrubjay.surfaces.personal import copies
 from scrubjay.vault import Purpose, Sealer
 from scrubjay.verbs import VERBS
 
@@ -38,6 +40,7 @@ Target = Callable[[bytes], None]
 _NOW: Final = datetime(2026, 5, 1, tzinfo=UTC)
 _KEY: Final = bytes(32)
 _NAME: Final = "fuzz"
+_SCOPE: Final = Scope("acme", "alice")
 
 
 def fuzz_codec(raw: bytes) -> None:
@@ -74,6 +77,7 @@ def fuzz_bundle(raw: bytes) -> None:
         lambda: bundle.unseal(raw, _KEY),
         lambda: bundle.unseal(whole, _KEY),
         lambda: bundle.name_of(raw),
+        lambda: bundle.from_json(copies.as_ours(raw, _SCOPE)),
         lambda: sqlite.read(raw),
     ):
         with suppress(InvalidRequest, SealBroken):

@@ -53,6 +53,14 @@ def test_another_process_sees_a_key_that_is_made_and_revoked(
     assert elsewhere.find(issued.token) is None
 
 
+def test_a_key_is_found_however_many_there_are(keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else an administrator who makes many would keep those of others from working."""
+    monkeypatch.setattr("scrubjay.access.PAGE_LIMIT", 3)
+    issued = [keys.create(name=f"n{number}", scopes=["acme/alice"]) for number in range(10)]
+    keys.refresh()
+    assert all(keys.find(one.token) for one in issued)
+
+
 def test_a_revoked_key_is_refused_at_once_where_it_was_revoked(keys: Keys) -> None:
     issued = keys.create(name="n", scopes=["acme/alice"])
     assert keys.all() == (issued.key,)

@@ -157,6 +157,11 @@ def _convert(given: Mapping[str, Any], form: type[Struct], extras: _Extras) -> d
         made = msgspec.convert(listed, form, builtin_types=(datetime, bytes))
     except ValidationError as error:
         raise refusal(form, error) from error
+    except UnicodeEncodeError:  # half a surrogate pair where a number, a time or a word belongs
+        for name, value in listed.items():
+            if isinstance(value, str):
+                _utf8(name, value)
+        raise InvalidRequest("A field has half a surrogate pair.") from None
     return {name: _settled(name, getattr(made, name), extras.get(name, _NONE)) for name in listed}
 
 

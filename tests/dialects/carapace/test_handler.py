@@ -194,6 +194,29 @@ def test_a_folder_that_others_write_to_is_not_used(tmp_path: Path) -> None:
         assert "only this user" in error["message"]
 
 
+@pytest.mark.parametrize("said", [b"tea\n", b"null\n", b"[]\n", b'{"id": 1\n', b"\xff\n"])
+def test_what_is_no_reply_does_not_end_the_core(tmp_path: Path, said: bytes) -> None:
+    """Whoever else may answer at the socket: another version, or another program."""
+    (tmp_path / "run").mkdir(mode=0o700)
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind(str(tmp_path / "run" / "memory.sock"))
+        door.listen()
+        door.settimeout(30)
+
+        def answer() -> None:
+            peer, _ = door.accept()
+            with peer:
+                peer.recv(1)
+                peer.sendall(said)
+
+        other = threading.Thread(target=answer, daemon=True)
+        other.start()
+        with core(tmp_path) as made:
+            error = made.tool("memory_search", {})["error"]
+            assert (error["code"], error["retriable"]) == ("PLUGIN_UNAVAILABLE", True)
+        other.join()
+
+
 # -- the socket ----------------------------------------------------------------------------------
 
 
@@ -212,7 +235,11 @@ def served(path: Path, **options: Any) -> Iterator[LineServer]:
         stage.memory.shutdown()
 
 
-@pytest.mark.parametrize("line", [b"{}\n", b"[]\n", b"tea\n", b'{"id": "x"}\n', b"\xff\n"])
+@pytest.mark.parametrize(
+    "line",
+    [b"{}\n", b"[]\n", b"tea\n", b'{"id": "x"}\n', b"\xff\n", b"[" * 500_000 + b"\n"],
+    ids=range(6),
+)
 def test_a_line_that_is_no_request_ends_its_connection_only(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "s"
     with served(path), socket.socket(socket.AF_UNIX) as peer, socket.socket(socket.AF_UNIX) as well:

@@ -28,14 +28,14 @@ class Key:
 
     def __init__(self, url: str, token: str) -> None:
         self.url = url
-        self._headers = {"Authorization": f"Bearer {token}"}
+        self.headers = {"Authorization": f"Bearer {token}"}
 
     def send(self, path: str, body: Any = None, *, method: str = "POST", **query: Any) -> Any:
         """The response."""
         url = path if path.startswith("http") else f"{self.url}{path}"
         sent = None if method == "GET" else (body or {})
         return httpx2.request(
-            method, url, json=sent, params=query, headers=self._headers, timeout=60
+            method, url, json=sent, params=query, headers=self.headers, timeout=60
         )
 
     def do(self, operation: str, **body: Any) -> Any:

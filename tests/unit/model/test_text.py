@@ -176,6 +176,16 @@ def test_half_a_surrogate_pair_is_named_by_its_place() -> None:
         check_content("tea" + HALF)
 
 
+@pytest.mark.parametrize(
+    "hint", [text.Time, text.Positive, text.Share, bool, Kind, list[int]], ids=range(6)
+)
+def test_half_a_surrogate_pair_where_no_text_belongs_is_refused(hint: Any) -> None:
+    with pytest.raises(InvalidRequest, match=r"half a surrogate pair|expected"):
+        text.check("it", hint, HALF)
+    with pytest.raises(InvalidRequest):
+        text.check("it", list[hint], [HALF])
+
+
 def test_an_unknown_choice_is_answered_with_the_known_ones() -> None:
     with pytest.raises(InvalidRequest) as refusal:
         check_kind("dream")

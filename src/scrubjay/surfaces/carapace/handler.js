@@ -57,8 +57,12 @@ class Connection {
     const lines = (this.#text + text).split("\n");
     this.#text = lines.pop();
     for (const line of lines) {
-      const { id, reply } = JSON.parse(line);
-      this.#settle(id, ({ resolve }) => resolve(reply));
+      try {
+        const { id, reply } = JSON.parse(line);
+        this.#settle(id, ({ resolve }) => resolve(reply));
+      } catch {
+        return this.close(); // not scrubjay's words: nothing here may end the core
+      }
     }
   }
 

@@ -23,13 +23,15 @@ from scrubjay.service.service import Service
 from scrubjay.surfaces.mcp.server import Door, MemoryServer
 
 SESSIONS: Final = 1_000
-"""How many sessions of the revision with sessions may be open at once."""
+"""How many sessions of the revision with sessions may be open; a further one ends another."""
 SESSIONS_OF_A_KEY: Final = 32
 """How many of them one key may have; a further one ends its idlest."""
 _WITH_SESSIONS: Final = HANDSHAKE_PROTOCOL_VERSIONS
 _OLDER: Final = _WITH_SESSIONS[0]
 """What a request without a revision speaks."""
 _NAME: Final = "mcp-session-id"
+Owner = tuple[object, object]
+"""Credentials and user of who opened a session, as the SDK compares them."""
 
 
 class KeyVerifier(TokenVerifier):
@@ -59,8 +61,8 @@ class Transport:
             transport_security=checked, max_request_body_size=MEGABYTE, max_sessions=SESSIONS
         )
         self._service = service
-        self._open = defaultdict[str, dict[str, None]](dict)
-        """The sessions of each key, the idlest first."""
+        self._open = defaultdict[str, dict[str, Owner]](dict)
+        """The sessions of each key, the idlest first, and who opened them."""
         self._opening = Counter[str]()
         self._answer = AuthContextMiddleware(self.server.session_manager.handle_request)
 
@@ -73,9 +75,9 @@ class Transport:
         key, request = scope["state"]["key"], Request(scope)
         name, version = request.headers.get(_NAME), request.headers.get(MCP_PROTOCOL_VERSION_HEADER)
         if name is not None and name in (mine := self._open[key]):
-            del mine[name]
+            owner = mine.pop(name)
             if request.method != "DELETE":
-                mine[name] = None
+                mine[name] = owner
         if name is None and request.method == "POST" and (version or _OLDER) in _WITH_SESSIONS:
             await self._begin(key, scope, receive, send)
         else:
@@ -87,11 +89,15 @@ class Transport:
         await service.meter.spend(key, BY_NAME["retain"], service.bridge)
         if self._opening[key] >= SESSIONS_OF_A_KEY:
             raise Problem(429, "rate_limited", "This key is opening too many sessions at once.")
+        while (held := sum(map(len, self._open.values()))) and (
+            held + self._opening.total() >= SESSIONS
+        ):
+            await self._end(scope, max(self._open.values(), key=len))
 
         async def noted(message: Message) -> None:
             for name, value in message.get("headers", ()):
                 if name.lower() == _NAME.encode() and message.get("status") == HTTPStatus.OK:
-                    mine[value.decode("latin-1")] = None
+                    mine[value.decode("latin-1")] = scope.get("auth"), scope.get("user")
             await send(message)
 
         self._opening[key] += 1
@@ -100,14 +106,14 @@ class Transport:
         finally:
             self._opening[key] -= 1
         while len(mine) > SESSIONS_OF_A_KEY:
-            idlest = next(iter(mine))
-            del mine[idlest]
-            await self._end(scope, idlest)
+            await self._end(scope, mine)
 
-    async def _end(self, scope: Scope, name: str) -> None:
-        """End a session as its client would."""
-        kept = [one for one in scope["headers"] if one[0] == b"authorization"]
-        named = {**scope, "method": "DELETE", "headers": [*kept, (_NAME.encode(), name.encode())]}
+    async def _end(self, scope: Scope, sessions: dict[str, Owner]) -> None:
+        """End the idlest of a key's sessions as its client would."""
+        name = next(iter(sessions))
+        auth, user = sessions.pop(name)
+        named = {**scope, "method": "DELETE", "auth": auth, "user": user}
+        named["headers"] = [(_NAME.encode(), name.encode())]
 
         async def nothing() -> Message:
             return {"type": "http.request", "body": b"", "more_body": False}
@@ -115,7 +121,7 @@ class Transport:
         async def unsent(_: Message) -> None:
             pass
 
-        await self._handle(named, nothing, unsent)
+        await self._answer(named, nothing, unsent)
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not self._service.options.no_auth:

@@ -6,8 +6,10 @@ record has what is not told by the seed's fields, so that an import gives an equ
 
 from __future__ import annotations
 
+import base64
 import io
 import json
+import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -35,6 +37,12 @@ from scrubjay.surfaces.personal.categories import (
 VERSION: Final = "1.0"
 AGE: Final = (b"age-encryption.org/", b"-----BEGIN AGE")
 _LATER: Final = 2
+MOST_WORK: Final = 21
+"""Largest work factor (scrypt, log2 N) of a file that is opened: 2 GB, for seconds.
+
+Sealing takes what lasts a second on its machine: 20 on the fast one that was tried.
+"""
+_HEAD_BYTES: Final = 64 * 1024
 _PIECE: Final = 64 * 1024
 _SAID: Final = ("content", "tags", "importance", "recorded_at")
 """Fields of a record that the seed's fields say."""
@@ -279,6 +287,7 @@ def opened(raw: bytes, passphrase: str | None, identity: str | None) -> bytes:
     if not raw.startswith(AGE):
         return raw
     age = _age()
+    _check_work(raw)
     try:
         if passphrase is not None:
             return bytes(age.passphrase.decrypt(raw, passphrase))
@@ -287,6 +296,27 @@ def opened(raw: bytes, passphrase: str | None, identity: str | None) -> bytes:
     except (age.DecryptError, age.IdentityError) as error:
         raise WrongKey("That does not open the file.") from error
     raise WrongKey("The file is sealed.", hint="Give its passphrase, or the age identity.")
+
+
+def _check_work(raw: bytes) -> None:
+    """InvalidRequest if opening the file takes more memory than a passphrase is worth.
+
+    Its head says how much: a file of 200 bytes may ask for 16 GB.
+    """
+    head = raw[:_HEAD_BYTES]
+    if head.startswith(AGE[1]):
+        text = b"".join(head.partition(b"\n")[2].partition(b"-----")[0].split())
+        try:
+            head = base64.b64decode(text[: len(text) // 4 * 4])
+        except ValueError:
+            return  # it does not open at all
+    for one in re.findall(rb"^-> scrypt(.*)$", head, re.MULTILINE):
+        asked = re.fullmatch(rb" \S+ ([1-9]\d?)", one)
+        if asked is None or int(asked[1]) > MOST_WORK:
+            raise InvalidRequest(
+                "The sealed file asks for too much work to be opened.",
+                hint=f"Up to {MOST_WORK} is taken; open it with age first. Nothing was imported.",
+            )
 
 
 # -- in --------------------------------------------------------------------------------------------
@@ -307,7 +337,7 @@ def as_ours(raw: bytes, scope: Scope) -> bytes:
     try:
         listed = (one["records"] for one in told["categories"].values())
         memories = [_read(one) for one in chain.from_iterable(listed)]
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InvalidRequest(
             "The file lacks what an export has.", hint="Nothing was imported."
         ) from error
@@ -323,7 +353,12 @@ def as_ours(raw: bytes, scope: Scope) -> bytes:
         "memories": memories,
         "turns": told.get("turns", []),
     }
-    return json.dumps(ours | later).encode()
+    try:
+        return json.dumps(ours | later).encode()
+    except RecursionError as error:
+        raise InvalidRequest(
+            "The file is nested too deep.", hint="Nothing was imported."
+        ) from error
 
 
 def _read(told: Mapping[str, Any]) -> dict[str, Any]:

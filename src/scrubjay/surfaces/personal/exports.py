@@ -19,7 +19,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrubjay.engine import Kernel
-from scrubjay.model.errors import Conflict, NotFound, ScrubjayError
+from scrubjay.model.errors import (
+    Busy,
+    Conflict,
+    Full,
+    KeyUnavailable,
+    LimitReached,
+    NotFound,
+    OutcomeUnknown,
+    ScrubjayError,
+    Stale,
+)
 from scrubjay.model.memory import Result
 from scrubjay.model.origin import Actor
 from scrubjay.model.pages import every
@@ -33,6 +43,8 @@ from scrubjay.surfaces.personal.copies import CopyChoice, CopyForm, CopyOrder
 
 KEPT: Final = timedelta(hours=24)
 _FOLDER: Final = "exports"
+_AT_ONCE: Final = 5
+"""How many exports of one memory there are at once; each takes room on the disk for a day."""
 _log = logging.getLogger(__name__)
 
 
@@ -137,6 +149,12 @@ class Exports:
 
     def begin(self, wanted: CopyOrder, form: CopyForm, actor: Actor, **reader: str | None) -> str:
         """Note an export that is to be made; returns its id."""
+        kept = [one for _, one in self._book.sheets(ExportSheet, _FOLDER)]
+        if sum(one.scope == str(wanted.scope) for one in kept) >= _AT_ONCE:
+            raise LimitReached(
+                f"There are {_AT_ONCE} exports of this memory already.",
+                hint="Each is kept for 24 hours, fetched or not.",
+            )
         secret = (reader.get("passphrase") or "").encode()
         sheet = ExportSheet(
             id=f"exp-{self._clock.new_id()}",
@@ -200,9 +218,19 @@ class Exports:
         for _, sheet in list(self._book.sheets(ExportSheet, _FOLDER)):
             try:
                 done += self._advance(sheet, progress)
-            except ScrubjayError as error:
+            except (Busy, Full, KeyUnavailable, OutcomeUnknown, Stale) as error:  # it passes
                 _log.warning("export.left_waiting", extra={"code": error.code})
+            except Exception as error:  # seam: what cannot be made must not hold up all others
+                code = error.code if isinstance(error, ScrubjayError) else "internal"
+                _log.exception("export.failed", extra={"code": code})
+                self._fail(sheet, code)
         return done
+
+    def _fail(self, sheet: ExportSheet, code: str) -> None:
+        found = self._book.find(ExportSheet, _FOLDER, sheet.id)
+        if found is not None and found[0].state is ExportState.WAITING:
+            failed = replace(found[0], state=ExportState.FAILED, secret=(), why=code)
+            self._write(failed, found[1])
 
     def _advance(self, sheet: ExportSheet, progress: Progress) -> int:
         now, scope = self._clock.now(), Scope.parse(sheet.scope)
@@ -215,11 +243,7 @@ class Exports:
         if sheet.state is not ExportState.WAITING:
             return 0
         _, revision = self._found(sheet.id)
-        try:
-            made = self._made(sheet, scope, progress)
-        except NotFound as error:  # the scope is gone, and so is what was asked for
-            made = replace(sheet, state=ExportState.FAILED, secret=(), why=error.code)
-        self._write(made, revision)
+        self._write(self._made(sheet, scope, progress), revision)
         self._reach(ExportStep.READY)
         return 1
 

@@ -127,6 +127,10 @@ class Personal:
         form, now = request.content_type, self.clock.now()
         kind = categories.kind_of(request.category, form)
         usual = categories.form_of(kind) is form
+        try:
+            ends = None if request.ttl is None else now + timedelta(0, request.ttl)
+        except OverflowError as error:
+            raise InvalidRequest("ttl: it ends after the year 9999.") from error
         retained = self.do(
             "retain",
             id=memory_id(self.clock),
@@ -138,7 +142,7 @@ class Personal:
             channel=request.channel,
             message_id=request.source_msg_id,
             said_at=request.timestamp,
-            expires_at=None if request.ttl is None else now + timedelta(seconds=request.ttl),
+            expires_at=ends,
             metadata={} if usual else {categories.TYPE: form.value},
         )
         waits = retained.outcome is Outcome.WAITING

@@ -38,6 +38,8 @@ class RightKind(StrEnum):
 
 
 _DUE: Final = {RightKind.ACCESS: timedelta(hours=24), RightKind.ERASURE: timedelta(days=30)}
+_KEPT: Final = 50
+"""How many requests of one person are kept; the oldest answered ones give way."""
 _MONTH: Final = timedelta(days=30)
 
 
@@ -67,7 +69,14 @@ class Register:
         self._clock = clock
 
     def file(self, scope: Scope, right: RightKind) -> RightRequest:
-        """Note a request; its time runs from now."""
+        """Note a request, whose time runs from now; one that is open already stays as it is."""
+        known = self.of(scope)
+        for one in known:
+            if one.right is right and one.answered_at is None:
+                return one
+        answered = [one for one in known if one.answered_at is not None]
+        for one in answered[: max(0, len(known) + 1 - _KEPT)]:
+            self._book.remove(_FOLDER, *place(scope), one.id)
         now = self._clock.now()
         id, due = f"req-{self._clock.new_id()}", now + _DUE.get(right, _MONTH)
         made = RightRequest(id=id, right=right, scope=str(scope), received_at=now, due_at=due)

@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from itertools import count
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -36,6 +37,8 @@ EXPORT_LINKS: Final = b"personal-export"
 _OUTBOX_SECONDS: Final = 10.0
 """How often it is looked for what recipients are to be told."""
 PATH: Final = f"{VERSION}/personal"
+_ROUNDS: Final = 60
+"""Rounds of the worker between two looks for requests that are due."""
 
 
 class PersonalPaths:
@@ -84,10 +87,12 @@ class PersonalPaths:
 
     async def _work(self, service: Service) -> None:
         exports, outbox, again = self._exports(service), self._outbox(service), 0.0
+        rounds = count()
         while service.options.worker == 0:
             try:
                 await service.bridge.write(exports.work, heavy=True)
-                await service.bridge.read(lambda: _tell_due(service))
+                if next(rounds) % _ROUNDS == 0:  # it reads the requests of everybody
+                    await service.bridge.read(lambda: _tell_due(service))
                 if outbox.recipients and service.clock.monotonic() >= again:
                     waiting = await service.bridge.write(outbox.send, heavy=True)
                     service.metrics.show("personal_notices_waiting", waiting)

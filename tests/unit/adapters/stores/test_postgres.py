@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -218,6 +219,25 @@ def test_beyond_this_machine_the_certificate_is_verified() -> None:
     for weak in ("disable", "prefer", "require", "verify-ca"):
         with pytest.raises(InvalidRequest):
             checked_url(f"postgres://localhost,db.example/scrubjay?sslmode={weak}")
+
+
+def test_a_host_that_only_the_environment_names_is_checked_like_one_in_the_address(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert "sslmode" not in checked_url("postgres:///scrubjay")
+    monkeypatch.setenv("PGSSLMODE", "disable")
+    monkeypatch.setenv("PGHOST", "db.example")
+    assert "sslmode=verify-full" in checked_url("postgres:///scrubjay")
+    monkeypatch.delenv("PGHOST")
+    monkeypatch.setenv("PGHOSTADDR", "10.0.0.7")
+    assert "sslmode=verify-full" in checked_url("postgres:///scrubjay")
+    monkeypatch.delenv("PGHOSTADDR")
+    (tmp_path / "services").write_text("[theirs]\nhost=db.example\nsslmode=disable\n")
+    monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services"))
+    with pytest.raises(InvalidRequest, match="service"):
+        checked_url("postgres:///scrubjay?service=theirs")
+    monkeypatch.setenv("PGSERVICE", "theirs")
+    assert "sslmode=verify-full" in checked_url("postgres:///scrubjay")
 
 
 @pytest.mark.parametrize("url", ["postgres://jay:secret@localhost/x", "sqlite:///x", "a b", ""])

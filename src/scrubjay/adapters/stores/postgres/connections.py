@@ -50,7 +50,14 @@ def checked_url(url: str) -> str:
             "The address of the database contains a password.",
             hint="Keep it in libpq's password file, or in PGPASSWORD.",
         )
-    hosts = str(given.get("hostaddr") or given.get("host") or "").split(",")
+    if given.get("service"):
+        raise InvalidRequest(
+            "The address of the database names a service, which may be anywhere.",
+            hint="Name the host.",
+        )
+    # Where the URL names no host, libpq takes that of PGHOST, or of PGSERVICE.
+    told = {**_told_elsewhere(), **given}
+    hosts = str(told.get("hostaddr") or told.get("host") or "").split(",")
     if not all(host == "" or host.startswith(("/", "@")) or is_loopback(host) for host in hosts):
         if given.setdefault("sslmode", "verify-full") != "verify-full":
             raise InvalidRequest(
@@ -59,6 +66,12 @@ def checked_url(url: str) -> str:
             )
         given.setdefault("sslrootcert", "system")
     return make_conninfo(**{**_DEFAULTS, **given})
+
+
+def _told_elsewhere() -> dict[str, str]:
+    """Defaults of libpq, those of its variables and files among them."""
+    options = psycopg.pq.Conninfo.get_defaults()
+    return {one.keyword.decode(): one.val.decode() for one in options if one.val}
 
 
 class TimedConnection(psycopg.Connection[tuple[Any, ...]]):
