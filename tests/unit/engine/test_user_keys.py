@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from scrubjay import vault
 from scrubjay.engine import Kernel, Policy, Ports
+from scrubjay.engine.scope.quota import allowed
 from scrubjay.engine.scope.scope_keys import USER_HELD
 from scrubjay.model.conversations import Append, NewEntry, ReadConversation
 from scrubjay.model.documents import Put, ReadDocument
@@ -42,7 +43,7 @@ from scrubjay.model.requests import (
 )
 from scrubjay.model.results import Outcome
 from scrubjay.model.rows import Collection, Freeze
-from scrubjay.model.scope import Scope
+from scrubjay.model.scope import Quota, Scope
 from scrubjay.model.turns import Record
 from scrubjay.model.user_keys import OPEN_SECONDS, Hold, Unlock
 from scrubjay.ports import Failpoint
@@ -435,6 +436,20 @@ def test_an_inbox_has_an_end(engine: Kernel, monkeypatch: pytest.MonkeyPatch) ->
     engine.retain(ALICE, Retain("two"))
     with pytest.raises(LimitReached):
         engine.retain(ALICE, Retain("three"))
+
+
+def test_what_waits_counts_against_the_quota_of_its_writer(engine: Kernel) -> None:
+    """Else a key would leave more than it may, or what was promised would be dropped."""
+    held(engine)
+    with allowed(Quota(memories=2)):
+        engine.retain(ALICE, Retain("one"), AGENT)
+        engine.record(ALICE, Record("two", "three"), AGENT)
+        with pytest.raises(LimitReached):
+            engine.retain(ALICE, Retain("four"), AGENT)
+        with pytest.raises(LimitReached):
+            engine.record(ALICE, Record("five", "six"), AGENT)
+    engine.retain(ALICE, Retain("seven"))
+    assert engine.unlock(ALICE, Unlock(passphrase=WORDS)).refused == 0
 
 
 def test_what_waits_and_was_damaged_or_moved_is_refused(home: UserHome, engine: Kernel) -> None:

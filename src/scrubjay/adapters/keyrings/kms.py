@@ -68,6 +68,7 @@ class KmsWrapper(DistantWrapper):
                     endpoint_url=self._endpoint or None,
                     config=config,
                 )
+                _check_endpoint(client.meta.endpoint_url)  # AWS's variables may name one, too
                 self._opened = os.getpid(), client
             return self._opened[1]
 
@@ -141,15 +142,18 @@ def _checked(url: str) -> tuple[str, str, str, float]:
     name = f"{parts.netloc}{parts.path}".strip("/").removeprefix("alias/")
     if parts.scheme != "kms" or not name or not set(name) <= _LETTERS:
         raise InvalidRequest("The address of the root key is not kms://name.", hint=_EXAMPLE)
-    endpoint = given.get("endpoint", "")
+    if endpoint := given.get("endpoint", ""):
+        _check_endpoint(endpoint)
+    return name, endpoint, given.get("region", ""), cache_seconds(given)
+
+
+def _check_endpoint(endpoint: str) -> None:
     at = urlsplit(endpoint)
-    safe = at.scheme == "https" or (at.scheme == "http" and is_loopback(at.hostname or ""))
-    if endpoint and not safe:
+    if at.scheme != "https" and not (at.scheme == "http" and is_loopback(at.hostname or "")):
         raise InvalidRequest(
             "The key service is not reached over https.",
             hint="Use an https address; plain http works only to this machine.",
         )
-    return name, endpoint, given.get("region", ""), cache_seconds(given)
 
 
 def _code(error: BaseException | None) -> str:

@@ -21,12 +21,14 @@ from scrubjay.engine.ledger import turns
 from scrubjay.engine.memories import retain as retaining
 from scrubjay.engine.scope import user_keys
 from scrubjay.engine.scope.open_scope import OpenScope
+from scrubjay.engine.scope.quota import quota_of
 from scrubjay.engine.scope.user_keys import UserKey
 from scrubjay.guard.admission import admit
 from scrubjay.model.errors import Frozen, InvalidRequest, LimitReached, SealBroken, UserLocked
 from scrubjay.model.origin import Origin, lowest
 from scrubjay.model.requests import Caller, Retain
 from scrubjay.model.results import Outcome, Retained
+from scrubjay.model.rows import Collection
 from scrubjay.model.turns import Record, Recorded
 from scrubjay.model.user_keys import Unlocked
 from scrubjay.ports import Failpoint, Tx, View
@@ -78,6 +80,8 @@ def _post(opened: OpenScope, waiting: Waiting) -> None:
     if len(body) > MOST_BYTES:
         raise LimitReached("That is too long to wait in an inbox.", hint="Send it once unlocked.")
 
+    most = quota_of(opened.ports.policy).memories
+
     def store(tx: Tx) -> None:
         state = user_keys.read(opened, tx)
         if state is None:
@@ -86,6 +90,11 @@ def _post(opened: OpenScope, waiting: Waiting) -> None:
             raise LimitReached(
                 f"{MOST:,} writes wait in the inbox of {opened.scope} already.",
                 hint="Its user unlocks it; then they are taken in.",
+            )
+        # What waits would be dropped when it is taken in, and was promised to be kept.
+        if most and tx.count(Collection.MEMORY) + state.waiting >= most:
+            raise LimitReached(
+                f"The scope {opened.scope} has reached its quota of {most:,} memories."
             )
         tx.set_value(_name(state.end), box.seal(state.public, body, _place(opened, state.end)))
         user_keys.write(opened, tx, replace(state, end=state.end + 1))

@@ -194,6 +194,16 @@ def test_an_address_that_says_too_little_or_a_secret_is_refused(
 # -- what is seen when they refuse -----------------------------------------------------------
 
 
+@pytest.mark.parametrize("name", ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_KMS"])
+def test_an_endpoint_that_only_the_environment_names_is_reached_over_tls_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "http://10.0.0.7:4566")
+    folder = KeysFolder(tmp_path, SystemClock())
+    with pytest.raises(InvalidRequest, match="https"):
+        KmsWrapper("kms://root?region=eu-central-1", folder).numbers()
+
+
 def test_a_key_that_is_disabled_or_waits_for_its_deletion_is_unavailable_not_broken(
     kms: KeyService, tmp_path: Path
 ) -> None:
