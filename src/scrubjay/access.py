@@ -34,7 +34,9 @@ from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.pages import PAGE_LIMIT, Order, Page, Paged, every, paged
 from scrubjay.model.purposes import PurposeState, SetPurpose
 from scrubjay.model.requests import (
+    AS_IT_IS,
     SYSTEM,
+    Amend,
     AuditRequest,
     BriefRequest,
     Browse,
@@ -452,6 +454,28 @@ class Access:
         self._check_others(request.others)
         seconds = min(request.seconds or RECALL_SECONDS, RECALL_SECONDS)
         return self._engine.recall(scope, replace(request, seconds=seconds), caller)
+
+    def amend(
+        self,
+        scope: Scope,
+        request: Amend,
+        caller: Caller,
+        *,
+        expected: frozenset[Edition] | None = None,
+    ) -> Memory:
+        """Pin, archive or expire; a memory more trusted than the key goes out of sight by `forget`.
+
+        Else who may only write could have it erased, by an expiry in the past.
+        """
+        hides = request.archived or request.expires_at not in (AS_IT_IS, None)
+        if hides and not {Grant.FORGET, Grant.ADMIN} & set(self.holder.granted(scope)):
+            old = self._engine.get(scope, Get(request.id), caller)
+            if old.origin.trust > self.holder.origin.trust:
+                raise Forbidden(
+                    "The memory is more trusted than this key.",
+                    hint="To archive or expire it, use a key with the grant forget.",
+                )
+        return self._engine.amend(scope, request, caller, expected=expected)
 
     def append(self, scope: Scope, request: Append, caller: Caller) -> Appended:
         """Add entries to a conversation; none of them is more trusted than the key."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -13,12 +14,13 @@ from scrubjay.model.documents import ReadDocument
 from scrubjay.model.errors import Forbidden, InvalidRequest, NotFound
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Actor, Origin
-from scrubjay.model.requests import Browse, Caller, Get, Load, Revoke
+from scrubjay.model.requests import Browse, Caller, Get, Load, Retain, Revoke
 from scrubjay.model.scope import Scope
 from scrubjay.verbs import VERBS, Verbs, perform
 from tests.support.engines import MemoryHome
 
 ALICE = Scope("acme", "alice")
+AT_ONCE = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -123,6 +125,27 @@ def test_a_key_that_makes_no_sense_is_not_made(keys: Keys, wrong: dict[str, obje
     with pytest.raises(InvalidRequest):
         keys.create(**{"name": "n", "scopes": ["acme/alice"], **wrong})  # type: ignore[arg-type]
     assert keys.all() == ()
+
+
+@pytest.mark.parametrize("change", [{"archived": True}, {"expires_at": AT_ONCE}], ids=str)
+def test_who_may_only_write_takes_nothing_out_of_sight_that_is_more_trusted(
+    keys: Keys, engine: Kernel, change: dict[str, Any]
+) -> None:
+    """An expiry in the past would have it erased by the next purge."""
+    engine.open(ALICE)
+    owners = engine.retain(ALICE, Retain("the owner's")).id
+    agents = engine.retain(ALICE, Retain("an agent's", origin=Origin.AGENT)).id
+
+    def access(*grants: Grant) -> Access:
+        made = keys.create(name="n", scopes=["acme/alice"], grants=grants, actor=Actor.AGENT)
+        return Access(engine, keys, made.key)
+
+    writer = access(Grant.READ, Grant.WRITE)
+    with pytest.raises(Forbidden, match="more trusted"):
+        perform(writer, VERBS["amend"], ALICE, {"id": owners, **change})
+    perform(writer, VERBS["amend"], ALICE, {"id": owners, "pinned": True})
+    perform(writer, VERBS["amend"], ALICE, {"id": agents, **change})
+    perform(access(Grant.WRITE, Grant.FORGET), VERBS["amend"], ALICE, {"id": owners, **change})
 
 
 def test_what_a_key_allows_is_kept_whole(keys: Keys, engine: Kernel, home: MemoryHome) -> None:
