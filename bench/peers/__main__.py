@@ -22,7 +22,10 @@ from bench.peers import contest, environments, material, plot, report, vectors
 from bench.peers.contest import ROOT, Setting
 from bench.peers.environments import Unavailable
 from bench.peers.figures import Absence, Row
+from bench.peers.material import Material
 from bench.peers.roster import ENTRANTS
+from scrubjay.engine.search.question import questions
+from scrubjay.engine.search.recall import QUERY_CHARS
 
 PAGE = Path(__file__).parents[1] / "peers.md"
 SCRATCH = Path(__file__).parents[1] / "scratch" / "peers"
@@ -53,11 +56,11 @@ def main() -> int:
         was_busy=was_busy or machine.is_busy(),
         secure_delete=_is_secure(),
     )
-    is_full = chosen.turns is None and not chosen.only
-    others = _figures(outcomes, chosen.folder.name) if is_full else {}
-    is_page = is_full and chosen.folder == LOCOMO
+    is_whole = chosen.turns is None
+    others = _figures(outcomes, chosen.folder.name) if is_whole else {}
+    is_page = is_whole and not chosen.only and chosen.folder == LOCOMO
     _write(outcomes, occasion, chosen.output or (PAGE if is_page else SCRATCH / "peers.md"), others)
-    if is_full and not is_page:
+    if is_whole and chosen.folder != LOCOMO:
         head, _, rest = PAGE.read_text().partition(report.METHOD)
         head = head.partition(report.OTHER_SETS)[0]
         PAGE.write_text(f"{head}{report.other_sets(others)}\n\n{report.METHOD}{rest}")
@@ -65,11 +68,13 @@ def main() -> int:
 
 
 def _figures(outcomes: list[Row | Absence], dataset: str) -> dict[str, dict[str, float]]:
-    """Keep the R@10 of this run; those of all runs but the one on LoCoMo, by set."""
+    """Keep the R@10 of this run beside that of others; all kept ones but LoCoMo's, by set."""
     folder = SCRATCH / "figures"
     folder.mkdir(exist_ok=True)
-    found = {one.entrant.name: one.recall.mean for one in outcomes if isinstance(one, Row)}
-    (folder / f"{dataset}.json").write_text(json.dumps(found))
+    place = folder / f"{dataset}.json"
+    found = json.loads(place.read_text()) if place.exists() else {}
+    found |= {one.entrant.name: one.recall.mean for one in outcomes if isinstance(one, Row)}
+    place.write_text(json.dumps(found))
     kept = sorted(path for path in folder.glob("*.json") if path.stem != LOCOMO.name)
     return {path.stem: json.loads(path.read_text()) for path in kept}
 
@@ -102,8 +107,15 @@ def _prepare(chosen: argparse.Namespace) -> Setting:
         folder=chosen.folder.resolve(),
         turns=chosen.turns,
         material=material.read(chosen.folder, turns=chosen.turns),
-        vectors=vectors.prepare(SCRATCH / "vectors", whole.texts, weights),
+        vectors=vectors.prepare(SCRATCH / "vectors", _texts(whole), weights),
     )
+
+
+def _texts(whole: Material) -> list[str]:
+    """Every text anybody embeds: the material's, and what ours makes of a question."""
+    asked = (one for each in whole.questions for one in questions(each.text[:QUERY_CHARS]))
+    made = (text for one in asked for text in (one.text, one.subject))
+    return list(dict.fromkeys([*whole.texts, *made]))
 
 
 def _in_order(outcomes: list[Row | Absence]) -> list[Row | Absence]:

@@ -63,8 +63,14 @@ def prepare(folder: Path, texts: Sequence[str], weights: Path) -> Path:
     wanted = hashlib.sha256(json.dumps([WEIGHTS_SHA256, *texts]).encode()).hexdigest()[:16]
     place = folder / wanted
     if not (place / "texts.json").exists():
+        known: dict[str, NDArray[np.float32]] = {}
+        for made in folder.glob("*/texts.json"):
+            rows = np.load(made.with_name("rows.npy"))
+            known |= dict(zip(json.loads(made.read_text("utf-8")), rows, strict=True))
+        fresh = [text for text in texts if text not in known]
+        known |= dict(zip(fresh, _embed(fresh, weights), strict=True))
         place.mkdir(parents=True, exist_ok=True)
-        np.save(place / "rows.npy", _embed(texts, weights))
+        np.save(place / "rows.npy", np.stack([known[text] for text in texts]))
         # Last: its presence says that the folder is complete.
         (place / "texts.json").write_text(json.dumps(list(texts)), "utf-8")
     return place

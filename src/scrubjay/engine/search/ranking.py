@@ -308,8 +308,14 @@ class Evidence(Struct, frozen=True, kw_only=True):
         return cls(**{name: best(name) for name in cls.__struct_fields__})
 
 
-def compute(query: ParsedQuery, columns: RankColumns, evidence: Evidence) -> Mapping[str, Floats]:
-    """All features by name; all-zero ones are left out."""
+def compute(
+    query: ParsedQuery, columns: RankColumns, evidence: Evidence, whole: Evidence | None = None
+) -> Mapping[str, Floats]:
+    """All features by name; all-zero ones are left out.
+
+    `whole` is the evidence for all questions of a text, if this is one of several.
+    """
+    whole = whole or evidence
     words, coverage = evidence.words, evidence.coverage
     if (top := float(words.max(initial=0))) > 0:
         words = words / np.float32(top)
@@ -331,9 +337,9 @@ def compute(query: ParsedQuery, columns: RankColumns, evidence: Evidence) -> Map
         found["session"] = best.take(columns.session_of)
     found["nearby"] = np.maximum(around * columns.gate - coverage, 0)
     masks = _aims(query, columns)
-    if evidence.meaning is not None:
+    if whole.meaning is not None:
         # Who said it and what stands beside it count where the row itself agrees at all.
-        agrees = (coverage > 0) | (evidence.meaning > AGREES)
+        agrees = (whole.coverage > 0) | (whole.meaning > AGREES)
         for name in ("answers", "session", "nearby"):
             found[name] = found[name] * agrees
         if "speaker" in masks:
@@ -465,12 +471,12 @@ def score(query: ParsedQuery, columns: RankColumns, parts: Sequence[Evidence]) -
     `parts` are the questions it consists of. Each has features of its own, and their mean counts:
     of evidence for both together, the words of one would hide the other.
     """
-    features = _mean([compute(query, columns, evidence) for evidence in parts])
-    evidence = Evidence.union(parts)
+    whole = Evidence.union(parts)
+    features = _mean([compute(query, columns, evidence, whole) for evidence in parts])
     sums = total(features, columns)
     if len(columns.curt):
         _complete(features, sums, columns)
-    return Scored(query=query, columns=columns, evidence=evidence, features=features, sums=sums)
+    return Scored(query=query, columns=columns, evidence=whole, features=features, sums=sums)
 
 
 def _mean(parts: Sequence[Mapping[str, Floats]]) -> dict[str, Floats]:

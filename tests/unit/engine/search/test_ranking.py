@@ -143,6 +143,17 @@ def test_each_of_two_questions_in_one_has_its_best_row_first() -> None:
     assert sum(found[0].parts.values()) == pytest.approx(found[0].score)
 
 
+def test_what_answers_one_of_two_questions_gains_where_its_session_answers_the_other_one() -> None:
+    def match(row: int) -> Evidence:
+        held = np.zeros(3, np.float32)
+        held[row] = 1
+        return Evidence(words=held, coverage=held, meaning=held - np.float32(0.1))
+
+    columns = scene(3, session=[0, 0, 1])
+    together, apart = (score(ParsedQuery(), columns, [match(0), match(row)]) for row in (1, 2))
+    assert together.features["session"][0] == 2 * apart.features["session"][0]
+
+
 def test_rows_of_the_time_asked_about_rise() -> None:
     window = Window(datetime(2023, 5, 1, tzinfo=UTC), datetime(2023, 6, 1, tzinfo=UTC))
     times = [datetime(2023, month, 10, tzinfo=UTC).timestamp() for month in (4, 5, 6)]
