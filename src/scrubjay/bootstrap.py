@@ -19,10 +19,12 @@ from scrubjay.adapters.keyrings.folder import KeysFolder
 from scrubjay.adapters.keyrings.passphrase import PassphraseWrapper
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.engine import Kernel, Keyring, Policy, Ports
+from scrubjay.engine.scope.keyring import INSTALLATION
+from scrubjay.engine.transfer import move
 from scrubjay.model.errors import InvalidRequest, KeyMissing, Locked, NotFound
 from scrubjay.model.purposes import UsePurpose
-from scrubjay.model.results import Exhibit
-from scrubjay.model.scope import Quota
+from scrubjay.model.results import Exhibit, Migrated
+from scrubjay.model.scope import Quota, check_place
 from scrubjay.ports import (
     AskModel,
     Blobs,
@@ -30,17 +32,21 @@ from scrubjay.ports import (
     Custody,
     Embedder,
     Extractor,
+    Progress,
     Reach,
     Slots,
     Store,
     SystemClock,
     Wrapper,
+    no_progress,
     pass_by,
 )
 from scrubjay.settings import EmbedderName, OnEmbedderChange, Settings
 
 Courier = Callable[[bytes, Mapping[str, str]], object]
 """Sends a body with headers; it returns once that was received, and raises otherwise."""
+MOVED_FILE: Final = "moved"
+"""In the data folder of a home whose memories were moved to a database: its address."""
 ASKED_FIRST: Final = frozenset(UsePurpose) - {UsePurpose.FACTS}
 """Purposes that need consent where settings ask for it first."""
 _COURIER_SECONDS: Final = 10.0
@@ -80,23 +86,94 @@ def build(
 def make_store(settings: Settings, *, reach: Reach = pass_by, vfs: str | None = None) -> Store:
     """The store the settings name: a database, or files in the data folder."""
     if not settings.store:
-        return SqliteStore(
-            settings.data,
-            reach=reach,
-            vfs=vfs,
-            lock_timeout=settings.lock_seconds,
-            ballast_bytes=settings.ballast_bytes,
-        )
+        if (settings.data / MOVED_FILE).exists():
+            raise InvalidRequest(
+                "The memories of this home were moved to a database.",
+                hint=f"Name it as `store`; {settings.data / MOVED_FILE} says which.",
+            )
+        return _files(settings, reach=reach, vfs=vfs)
     with _needing("postgres"):
         from scrubjay.adapters.stores.postgres.store import PostgresStore
-    return PostgresStore(
-        settings.store,
+
+    def database(url: str) -> Store:
+        return PostgresStore(
+            url,
+            reach=reach,
+            lock_timeout=settings.lock_seconds,
+            connections=settings.postgres.connections,
+            pooler=settings.postgres.pooler,
+            keep_seconds=settings.postgres.keep_seconds,
+        )
+
+    if not settings.shards:
+        return database(settings.store)
+    from scrubjay.adapters.stores.shards import HOME, ShardedStore
+
+    named = [one.partition("=") for one in settings.shards.split()]
+    others = {check_place("name of a shard", name): url for name, _, url in named}
+    if len(others) < len(named) or HOME in others or not all(others.values()):
+        raise InvalidRequest(
+            "The shards are not name=postgres://… with a name of its own for each.",
+            hint=f"The database of `store` is named {HOME}.",
+        )
+    more = {name: database(url) for name, url in others.items()}
+    return ShardedStore(database(settings.store), more, at_home=frozenset({INSTALLATION.address}))
+
+
+def _files(settings: Settings, *, reach: Reach = pass_by, vfs: str | None = None) -> Store:
+    return SqliteStore(
+        settings.data,
         reach=reach,
+        vfs=vfs,
         lock_timeout=settings.lock_seconds,
-        connections=settings.postgres.connections,
-        pooler=settings.postgres.pooler,
-        keep_seconds=settings.postgres.keep_seconds,
+        ballast_bytes=settings.ballast_bytes,
     )
+
+
+def migrate(
+    settings: Settings,
+    *,
+    store: str,
+    blobs: str,
+    progress: Progress = no_progress,
+    step: Callable[[str], None] = lambda _: None,
+) -> Migrated:
+    """Move everything of a home to another store: a database, or the files of its folder.
+
+    From its beginning on nobody opens the files of a home that is moved away from them.
+    """
+    clock, there = SystemClock(), replace(settings, store=store, shards="", blobs=blobs)
+    if (settings.store, settings.blobs) == (store, blobs):
+        raise InvalidRequest("The home is there already.")
+    if settings.shards:
+        raise InvalidRequest(
+            "A home on several databases is not migrated as one.",
+            hint="Move its scopes to the database named home first, and leave the others out.",
+        )
+    marker = settings.data / MOVED_FILE
+    if settings.store:
+        source = make_store(settings)
+    else:
+        settings.data.mkdir(parents=True, exist_ok=True)
+        marker.write_text(f"{store}\n")
+        source = _files(settings)
+    target = make_store(there) if store else _files(there)
+    with closing(source), closing(target):
+        ports = [
+            Ports(
+                store=one, blobs=make_blobs(at), keyring=keyring(at, clock, one), clock=clock,
+                embedder=make_embedder(settings, clock), distiller=None, extractor=None,
+                reach=pass_by, policy=make_policy(settings),
+            )
+            for one, at in ((source, settings), (target, there))
+        ]  # fmt: skip
+        moved = move.migrate(
+            *ports, to=store or "files", blobs_too=settings.blobs != blobs,
+            progress=progress, step=step,
+        )  # fmt: skip
+    if not store:
+        marker.unlink(missing_ok=True)
+    return moved
 
 
 def make_blobs(settings: Settings) -> Blobs:

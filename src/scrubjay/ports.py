@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from enum import StrEnum
 from math import inf
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from msgspec import Struct
 
@@ -83,6 +83,12 @@ class View(Protocol):
     def value(self, name: str) -> bytes | None:
         """The small value kept under this name; None if there is none."""
 
+    def value_names(self) -> Sequence[str]:
+        """The names of all values, sorted."""
+
+    def links(self) -> Sequence[tuple[bytes, bytes]]:
+        """Every link as (source, derived), sorted."""
+
     def audit(self, after: int, limit: int) -> Sequence[AuditRow]:
         """Audit rows with count > after, ascending, at most `limit`."""
 
@@ -147,6 +153,21 @@ class Tx(View, Protocol):
 
     def append_audit(self, cell: bytes, mac: bytes) -> None:
         """Append one audit row and move the head's audit_count and audit_mac."""
+
+    def place(self, collection: Collection, rows: Sequence[Row], gone: Iterable[bytes]) -> None:
+        """Write rows as they are, seq and born included, and remove those whose ids are `gone`.
+
+        With the three below, for a copy of a scope from another store, which `place_head` ends.
+        """
+
+    def unlink(self, source: bytes, derived: bytes) -> None:
+        """Remove a link; an absent one is fine."""
+
+    def place_audit(self, rows: Sequence[AuditRow]) -> None:
+        """Append audit rows as they are."""
+
+    def place_head(self, head: Head) -> None:
+        """Replace the head with all that is in it, seqs included."""
 
     def truncate(self) -> None:
         """Remove every row, link, tombstone, value and audit row; head and slots stay as set."""
@@ -306,6 +327,23 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Let go of every file; a later call on the store is a StoreError."""
+
+
+@runtime_checkable
+class Shards(Protocol):
+    """A store over several: which of them has a scope."""
+
+    def names(self) -> Sequence[str]:
+        """The names of the stores, sorted."""
+
+    def named(self, name: str) -> Store:
+        """The store of a name; NotFound if there is none."""
+
+    def place(self, address: str) -> str:
+        """The name of the store that has a scope, or would get it."""
+
+    def replace_place(self, address: str, name: str) -> None:
+        """Note durably that a scope is in another store now."""
 
 
 def every_entry(catalog: Catalog) -> Iterator[CatalogEntry]:

@@ -109,6 +109,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Default scope of commands."""
     store: str = ""
     """URL of the database that keeps the rows; nothing for files in the data folder."""
+    shards: str = ""
+    """More databases as name=URL, with blanks between them; `store` has the catalog of all."""
     blobs: str = ""
     """URL of the object store for index segments and long texts; nothing for the data folder."""
     root_key: str = ""
@@ -208,6 +210,7 @@ class SettingField(Struct, frozen=True):
 KEYS: Final = (
     SettingField("scope", "local/default", "the scope of a command that names none", Scope),
     SettingField("store", None, "the database: postgres://user@host/name; files without it"),
+    SettingField("shards", None, "more databases: name=postgres://… name=postgres://…"),
     SettingField("blobs", None, "the object store: s3://bucket/prefix; files without it"),
     SettingField(
         "root_key", None,

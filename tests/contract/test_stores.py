@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from scrubjay.adapters import stores
 from scrubjay.adapters.stores.memory import MemoryStore
 from scrubjay.adapters.stores.memory_cluster import MemoryCluster, MemoryNode
 from scrubjay.adapters.stores.postgres.store import PostgresStore
+from scrubjay.adapters.stores.shards import ShardedStore
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.ports import Reach, Store, pass_by
 from scrubjay.testing.store_contract import (
@@ -20,6 +22,7 @@ from scrubjay.testing.store_contract import (
     StoreContract,
 )
 from tests.support.networks import lossy
+from tests.support.postgres import PostgresServer
 from tests.support.registry import implementations
 
 
@@ -64,7 +67,24 @@ class TestPostgresStore(SlotsBesideContract, DurableStoreContract):
         return partial(PostgresStore, database, lock_timeout=10.0)
 
 
+class TestShardedStore(SlotsBesideContract, DurableStoreContract):
+    """Two databases as one store: each scope is in one of them."""
+
+    tested = ShardedStore
+
+    @pytest.fixture
+    def open_store(self, database: str, postgres: PostgresServer) -> Iterator[OpenStore]:
+        other = postgres.database()
+
+        def open_both(*, reach: Reach = pass_by) -> Store:
+            open_one = partial(PostgresStore, reach=reach, lock_timeout=10.0, connections=10)
+            return ShardedStore(open_one(database), {"other": open_one(other)})
+
+        yield open_both
+        postgres.drop(other)
+
+
 def test_every_implementation_runs_the_contract() -> None:
     """One added to the package without a suite here fails this test."""
-    suites = (TestMemoryStore, TestMemoryNode, TestSqliteStore, TestPostgresStore)
+    suites = (TestMemoryStore, TestMemoryNode, TestSqliteStore, TestPostgresStore, TestShardedStore)
     assert implementations(stores, Store) == {suite.tested for suite in suites}

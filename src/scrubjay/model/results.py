@@ -237,6 +237,22 @@ class ErasedCell(Result, frozen=True, kw_only=True):
     ]
 
 
+class MovedScope(Result, frozen=True):
+    """One scope that was moved to another store, sealed as it is."""
+
+    address: Annotated[str, doc("Opaque address of the scope.")]
+    rows: Annotated[int, doc("Number of rows, erased ones included.")]
+    audit: Annotated[int, doc("Number of audit events.")]
+    digest: Annotated[str, doc("SHA-256 of everything sealed in it, equal in both stores.")]
+
+
+class Migrated(Result, frozen=True):
+    """Receipt of a migration: every scope that was moved, verified."""
+
+    to: Annotated[str, doc("The store they are in now.")]
+    scopes: Annotated[tuple[MovedScope, ...], doc("What was moved, scope by scope.")]
+
+
 class BackupNote(Result, frozen=True, kw_only=True):
     """A backup that may hold erased rows until its key is deleted."""
 

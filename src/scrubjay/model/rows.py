@@ -36,6 +36,12 @@ class Due(IntFlag):
     """Tombstones of this scope are not all in the catalog yet."""
     SWEEP = 4
     """Blobs may be left that no row points to."""
+    MOVED = 8
+    """Another store has the scope: its name is the value `moved`, and nothing else is left here."""
+
+
+MOVED = "moved"
+"""Name of the value that says where a scope was moved to."""
 
 
 class Row(Struct, frozen=True, kw_only=True, gc=False):

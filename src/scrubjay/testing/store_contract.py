@@ -22,6 +22,7 @@ from typing import Final, Protocol
 import pytest
 from msgspec.structs import replace
 
+from scrubjay.engine.transfer.move import digest, mirror
 from scrubjay.model.errors import NotFound, StoreError
 from scrubjay.model.rows import BackupEntry, CatalogEntry
 from scrubjay.ports import Failpoint, Reach, Slots, Store, Tx, every_entry, pass_by
@@ -55,6 +56,25 @@ class Stop(BaseException):
     """What a test raises where a process would die."""
 
 
+def _small_things(tx: Tx) -> None:
+    tx.bury([b"t"])
+    tx.link(b"s", b"d")
+    tx.link(b"s", b"e")
+    tx.set_value("note", b"cell")
+    tx.set_value("other", b"cell")
+    tx.append_audit(b"cell", b"m" * 32)
+
+
+def _copy(store: Store) -> int:
+    """Make the second scope what the first one is; how many rows both have."""
+    with store.read(ALICE) as view:
+        store.write(BOB, lambda tx: mirror(view, tx))
+        with store.read(BOB) as copy:
+            here, there = digest(view, ""), digest(copy, "")
+    assert here == there
+    return here.rows
+
+
 class TransactionContract:
     """Reads beside writes, and writes that happen once, alone, wholly or not at all."""
 
@@ -63,6 +83,25 @@ class TransactionContract:
         assert store.head(ALICE) == head(store)
         with pytest.raises(NotFound):
             store.head("nobody")
+
+    def test_a_scope_is_copied_exactly_as_it_is(self, store: Store) -> None:
+        """Rows with their places, links, tombstones, values, audit and head; and again later."""
+        store.create(BOB)
+        for name in ("one", "two", "three", "four"):
+            put(store, a_row(name, key=name.encode(), session=b"s"))
+        erase(store, a_row("two"))
+        put(store, a_row("one", key=b"one"))
+        store.write(ALICE, _small_things)
+        assert _copy(store) == 4
+        erase(store, a_row("three"))
+        put(store, a_row("five", key=b"three"))
+        store.write(ALICE, lambda tx: tx.drop(MEMORY, [a_row("two").id]))
+        store.write(ALICE, lambda tx: tx.unlink(b"s", b"d"))
+        store.write(ALICE, lambda tx: tx.set_value("note", None))
+        store.write(ALICE, lambda tx: tx.append_audit(b"cell 2", b"n" * 32))
+        assert _copy(store) == 4
+        assert store.head(BOB) == store.head(ALICE)
+        assert store.check(BOB) == []
 
     def test_nobody_knows_a_commit_that_never_was(self, store: Store) -> None:
         assert store.resolve(ALICE, "1") is not True

@@ -16,7 +16,7 @@ _REST: Final = 4 * len(Collection)
 _AUDIT_COUNT: Final = _REST + 2
 _AUDIT_MAC: Final = _REST + 3
 _FREEZE: Final = {level.value: level for level in Freeze}
-_DUE: Final = {value: Due(value) for value in range(8)}
+_DUE: Final = {value: Due(value) for value in range(16)}
 
 
 class HeadColumns:
@@ -45,6 +45,13 @@ class HeadColumns:
             int(head.due), head.due_since,
         ]  # fmt: skip
         self._touch()
+
+    def place(self, head: Head) -> None:
+        """Copy all fields of a head, the seqs included."""
+        for collection, at in _AT.items():
+            now = head.at(collection)
+            self.columns[at : at + 4] = [now.seq, now.epoch, now.erased_seq, now.min_seq]
+        self.set(head)
 
     def seq(self, collection: Collection) -> int:
         """Present seq of a collection."""

@@ -267,6 +267,12 @@ class MemoryView:
     def value(self, name: str) -> bytes | None:
         return self._state.values.get(name)
 
+    def value_names(self) -> Sequence[str]:
+        return sorted(self._state.values)
+
+    def links(self) -> Sequence[tuple[bytes, bytes]]:
+        return sorted(self._state.links)
+
     def audit(self, after: int, limit: int) -> Sequence[AuditRow]:
         return _first(limit, (row for row in self._state.audit if row.count > after))
 
@@ -388,6 +394,21 @@ class MemoryTx(MemoryView):
             audit=(*self._state.audit, AuditRow(count=count, cell=cell, mac=mac)),
             head=replace(self.head(), audit_count=count, audit_mac=mac),
         )
+
+    def place(self, collection: Collection, rows: Sequence[Row], gone: Iterable[bytes]) -> None:
+        without = {row.id for row in rows}.union(gone)
+        kept = [row for row in self._rows(collection) if row.id not in without]
+        placed = {row.id: row for row in sorted([*kept, *rows], key=lambda row: row.seq)}
+        self._become(rows={**self._state.rows, collection: placed})
+
+    def unlink(self, source: bytes, derived: bytes) -> None:
+        self._become(links=self._state.links - {(source, derived)})
+
+    def place_audit(self, rows: Sequence[AuditRow]) -> None:
+        self._become(audit=(*self._state.audit, *rows))
+
+    def place_head(self, head: Head) -> None:
+        self._become(head=head)
 
     def truncate(self) -> None:
         self._met = ScopeState(head=self.head())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,16 @@ from scrubjay.model.requests import (
     NoFields,
     Restore,
 )
-from scrubjay.model.results import AuditEvent, BackedUp, Erasure, Exhibit, Exported, Loaded, Report
+from scrubjay.model.results import (
+    AuditEvent,
+    BackedUp,
+    Erasure,
+    Exhibit,
+    Exported,
+    Loaded,
+    MovedScope,
+    Report,
+)
 from scrubjay.model.scope import Scope
 from scrubjay.model.user_keys import OPEN_SECONDS
 from scrubjay.ports import Deliver
@@ -32,10 +41,12 @@ from scrubjay.ports import Deliver
 if TYPE_CHECKING:
     from scrubjay.engine.memories import receipts
     from scrubjay.engine.transfer import copies
+    from scrubjay.engine.transfer import move as moving
     from scrubjay.engine.transfer import verify as verifying
 else:
     receipts = LazyModule("memories.receipts")
     copies = LazyModule("transfer.copies")
+    moving = LazyModule("transfer.move")
     verifying = LazyModule("transfer.verify")
 
 
@@ -80,6 +91,18 @@ class TransferVerbs(SearchVerbs):
         if loaded.loaded > self._ports.policy.segment_rows:
             self._take_in(scope)
         return loaded
+
+    def shards(self, scopes: Sequence[Scope] = ()) -> Mapping[str, str]:
+        """The databases and, of each scope that is named, the one it is in."""
+        ports = self._check_open()
+        store = moving.sharded(ports.store)
+        places = {str(one): store.place(lifecycle.locate(ports, one)[0]) for one in scopes}
+        return places or dict.fromkeys(store.names(), "")
+
+    def move_scope(self, scope: Scope, to: str) -> MovedScope:
+        """Move a scope to another database while it is in use; a move cut off is continued."""
+        address = self._begin(scope, create=False).address
+        return moving.move_shard(moving.sharded(self._check_open().store), address, to)
 
     def backup(
         self,

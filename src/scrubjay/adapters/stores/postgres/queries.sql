@@ -267,3 +267,19 @@ DELETE FROM scrubjay.slot WHERE address = %s
 
 -- slot_addresses --
 SELECT DISTINCT address FROM scrubjay.slot WHERE address > %s ORDER BY address LIMIT %s
+
+-- value_names --
+SELECT name FROM scrubjay.value WHERE scope = %s ORDER BY name COLLATE "C"
+
+-- links --
+SELECT source, derived FROM scrubjay.lineage WHERE scope = %s ORDER BY source, derived
+
+-- unlink --
+DELETE FROM scrubjay.lineage WHERE scope = %s AND source = %s AND derived = %s
+
+-- remove_rows --
+DELETE FROM scrubjay.sealed WHERE scope = %s AND collection = %s AND id = ANY (%s)
+
+-- place --
+INSERT INTO scrubjay.sealed (scope, collection, {columns})
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)

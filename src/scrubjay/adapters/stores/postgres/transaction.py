@@ -163,6 +163,12 @@ class PostgresView:
         found = self.run("value", self.scope, name)
         return found[0][0] if found else None
 
+    def value_names(self) -> Sequence[str]:
+        return [name for (name,) in self.run("value_names", self.scope)]
+
+    def links(self) -> Sequence[tuple[bytes, bytes]]:
+        return list(self.run("links", self.scope))
+
     def audit(self, after: int, limit: int) -> Sequence[AuditRow]:
         found = self.run("audit", self.scope, after, limit)
         return [AuditRow(count=count, cell=cell, mac=mac) for count, cell, mac in found]
@@ -330,6 +336,30 @@ class PostgresTx(PostgresView):
 
     def append_audit(self, cell: bytes, mac: bytes) -> None:
         self._send("append_audit", self.scope, self._columns().next_audit(mac), cell, mac)
+
+    def place(self, collection: Collection, rows: Sequence[Row], gone: Iterable[bytes]) -> None:
+        scope, number = self.scope, _NUMBER[collection]
+        self._send("remove_rows", scope, number, [*gone, *(row.id for row in rows)])
+        placed = [
+            (
+                scope, number, row.seq, row.id, row.born, row.version, row.epoch, row.expiry,
+                row.erased, row.session, row.key, row.cell, row.vector, row.blob,
+            )
+            for row in rows
+        ]  # fmt: skip
+        with self._noted():
+            self.connection.cursor(binary=True).executemany(QUERIES["place"], placed)
+
+    def unlink(self, source: bytes, derived: bytes) -> None:
+        self._send("unlink", self.scope, source, derived)
+
+    def place_audit(self, rows: Sequence[AuditRow]) -> None:
+        for row in rows:
+            self._send("append_audit", self.scope, row.count, row.cell, row.mac)
+
+    def place_head(self, head: Head) -> None:
+        self._turned = True
+        self._columns().place(head)
 
     def truncate(self) -> None:
         scope = self.scope

@@ -188,3 +188,18 @@ DELETE FROM lineage
 
 -- clear_audit --
 DELETE FROM audit
+
+-- value_names --
+SELECT name FROM value ORDER BY name
+
+-- links --
+SELECT source, derived FROM lineage ORDER BY source, derived
+
+-- unlink --
+DELETE FROM lineage WHERE source = ? AND derived = ?
+
+-- remove --
+DELETE FROM {table} WHERE id = ?
+
+-- place --
+INSERT INTO {table} ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)

@@ -179,6 +179,12 @@ class SqliteView(Statements):
             self._values[name] = found[0][0] if found else None
         return self._values[name]
 
+    def value_names(self) -> Sequence[str]:
+        return [name for (name,) in self.all(QUERIES["value_names"])]
+
+    def links(self) -> Sequence[tuple[bytes, bytes]]:
+        return list(self.all(QUERIES["links"]))
+
     def audit(self, after: int, limit: int) -> Sequence[AuditRow]:
         found = self.all(QUERIES["audit"], (after, limit))
         return [AuditRow(count=count, cell=cell, mac=mac) for count, cell, mac in found]
@@ -322,6 +328,29 @@ class SqliteTx(SqliteView):
 
     def append_audit(self, cell: bytes, mac: bytes) -> None:
         self.run(_APPEND_AUDIT, (self._columns().next_audit(mac), cell, mac))
+
+    def place(self, collection: Collection, rows: Sequence[Row], gone: Iterable[bytes]) -> None:
+        queries = TABLES[collection]
+        self.many(queries["remove"], [(one,) for one in (*gone, *(row.id for row in rows))])
+        self.many(
+            queries["place"],
+            [
+                (
+                    row.seq, row.id, row.born, row.version, row.epoch, row.expiry,
+                    int(row.erased), row.session, row.key, row.cell, row.vector, row.blob,
+                )
+                for row in rows
+            ],
+        )  # fmt: skip
+
+    def unlink(self, source: bytes, derived: bytes) -> None:
+        self.run(QUERIES["unlink"], (source, derived))
+
+    def place_audit(self, rows: Sequence[AuditRow]) -> None:
+        self.many(_APPEND_AUDIT, [(row.count, row.cell, row.mac) for row in rows])
+
+    def place_head(self, head: Head) -> None:
+        self._columns().place(head)
 
     def truncate(self) -> None:
         self._values.clear()

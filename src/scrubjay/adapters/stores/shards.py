@@ -1,0 +1,320 @@
+"""Several databases as one store: each scope is in one of them, and may be moved while in use.
+
+The first, `home`, has the catalog, the shared values and the place of every scope, a shared value
+`place/<address>` without an end. Each node remembers places. One that is out of date finds nothing
+there, or a head that says `MOVED`, and looks again: what decides is the database a scope is in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
+from itertools import chain
+from typing import Any, Final, TypeVar
+
+from scrubjay.model.errors import NotFound, StoreError
+from scrubjay.model.results import Exhibit
+from scrubjay.model.rows import MOVED, Due, Head
+from scrubjay.ports import Catalog, Result, Shared, Slots, Store, Tx, View, every_entry
+
+HOME: Final = "home"
+_FOREVER: Final = 2.0**40
+_TRIES: Final = 16
+_Answer = TypeVar("_Answer")
+
+
+class _Moved(Exception):
+    """The scope is in another database now."""
+
+
+class _Lacking(Exception):
+    """What a work did not find in a scope that is here."""
+
+    def __init__(self, lacking: NotFound) -> None:
+        super().__init__()
+        self.lacking = lacking
+
+
+class ShardedStore:
+    """Store over several; new scopes are spread evenly, by the hash of their address."""
+
+    def __init__(
+        self, home: Store, others: Mapping[str, Store], *, at_home: frozenset[str] = frozenset()
+    ) -> None:
+        self.home = home
+        self._at_home = at_home
+        """Addresses of no scope."""
+        self._stores = {HOME: home, **others}
+        self._places: dict[str, str] = {}
+        self._slots = ShardSlots(self)
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog of this installation."""
+        return self.home.catalog
+
+    @property
+    def shared(self) -> Shared:
+        """Small values that all nodes share."""
+        return self.home.shared
+
+    @property
+    def slots(self) -> Slots:
+        """The slots, each beside the rows of its scope."""
+        return self._slots
+
+    # -- where a scope is ------------------------------------------------------------------
+
+    def names(self) -> Sequence[str]:
+        """The names of the databases, sorted."""
+        return sorted(self._stores)
+
+    def named(self, name: str) -> Store:
+        """The database of a name; NotFound if none is configured under it."""
+        try:
+            return self._stores[name]
+        except KeyError:
+            raise NotFound(
+                f"No shard named {name} is configured here.",
+                hint=f"There are: {', '.join(self.names())}.",
+            ) from None
+
+    def place(self, address: str) -> str:
+        """The name of the database a scope is in, or would be made in."""
+        if address in self._at_home:
+            return HOME
+        if address not in self._places:
+            told = self.shared.get(f"place/{address}", 0.0)
+            if told is None:
+                return self._chosen(address)
+            self._places[address] = told.decode()
+        return self._places[address]
+
+    def _chosen(self, address: str) -> str:
+        """Rendezvous hashing: another database takes its share, and no scope else moves."""
+        weigh = hashlib.sha256
+        return max(self.names(), key=lambda name: weigh(f"{name}/{address}".encode()).digest())
+
+    def settle_place(self, address: str) -> str:
+        """The place of a scope that is about to be made; every node is told the same."""
+        if address in self._at_home:
+            return HOME
+        if self.shared.get(f"place/{address}", 0.0) is None:
+            self._note(address, None, self._chosen(address))
+        self._places.pop(address, None)
+        return self.place(address)
+
+    def replace_place(self, address: str, name: str) -> None:
+        """Note that a scope is in another database now."""
+        while (old := self.shared.get(f"place/{address}", 0.0)) != name.encode():
+            self._note(address, old, name)
+        self._places[address] = name
+
+    def _note(self, address: str, old: bytes | None, name: str) -> None:
+        until = _FOREVER
+        self.shared.exchange(f"place/{address}", old, name.encode(), now=0.0, until=until)
+
+    def look_again(self, address: str, before: str) -> bool:
+        """Whether the scope turns out to be somewhere else than where it was looked for."""
+        store, onward = self.named(before), b""
+        with suppress(NotFound):
+            if Due.MOVED in store.head(address).due:
+                with store.read(address) as view:
+                    onward = view.value(MOVED) or b""
+        self._places.pop(address, None)
+        if self.place(address) != before:
+            return True
+        if onward:  # whoever moved it was killed before noting so
+            self._note(address, before.encode(), onward.decode())
+            self._places.pop(address, None)
+        return bool(onward)
+
+    def on(self, address: str, call: Callable[[Store], _Answer]) -> _Answer:
+        """Carry out a call on the database of a scope, wherever it is by now."""
+        for _ in range(_TRIES):
+            place = self.place(address)
+            try:
+                return call(self.named(place))
+            except (NotFound, _Moved):
+                # By now it may even be back where it was.
+                if not self.look_again(address, place) and not self.named(place).exists(address):
+                    raise NotFound("There is no such scope in this store.") from None
+        raise StoreError("A scope was moved again and again.")
+
+    # -- the port ----------------------------------------------------------------------------
+
+    def create(self, address: str) -> None:
+        self.settle_place(address)
+        self.on(address, lambda store: store.create(address))
+
+    def exists(self, address: str) -> bool:
+        def call(store: Store) -> bool:
+            _check_here(store.head(address))
+            return True
+
+        try:
+            return self.on(address, call)
+        except NotFound:
+            return False
+
+    def head(self, address: str) -> Head:
+        return self.on(address, lambda store: _check_here(store.head(address)))
+
+    def read(self, address: str) -> AbstractContextManager[View]:
+        if not self.exists(address):
+            raise NotFound("There is no such scope in this store.")
+        return _LazyView(self, address)
+
+    def write(self, address: str, work: Callable[[Tx], Result], *, erasing: bool = False) -> Result:
+        def here(tx: Tx) -> Result:
+            _check_here(tx.head())
+            try:
+                return work(tx)
+            except NotFound as error:
+                raise _Lacking(error) from error
+
+        try:
+            return self.on(address, lambda store: store.write(address, here, erasing=erasing))
+        except _Lacking as error:
+            raise error.lacking from None
+
+    def resolve(self, address: str, commit: str) -> bool | None:
+        return self.on(address, lambda store: store.resolve(address, commit))
+
+    def lasting(self, address: str) -> bool:
+        return self.on(address, lambda store: store.lasting(address))
+
+    def warnings(self) -> Sequence[str]:
+        return [
+            f"{name}: {sentence}"
+            for name, store in self._stores.items()
+            for sentence in store.warnings()
+        ]
+
+    def make_room(self) -> None:
+        for store in self._stores.values():
+            store.make_room()
+
+    def settle(self, address: str) -> None:
+        self.on(address, lambda store: store.settle(address))
+
+    def size(self, address: str) -> int:
+        return self.on(address, lambda store: store.size(address))
+
+    def check(self, address: str) -> Sequence[str]:
+        return self.on(address, lambda store: store.check(address))
+
+    def inspect(self, address: str) -> Exhibit:
+        return self.on(address, lambda store: store.inspect(address))
+
+    def raw(self, address: str) -> Iterator[tuple[str, bytes]]:
+        """Of every database: what a move left behind would be there, too."""
+        return chain.from_iterable(store.raw(address) for store in self._stores.values())
+
+    def remove(self, address: str) -> None:
+        for store in self._stores.values():
+            store.remove(address)
+
+    def strays(self) -> Sequence[str]:
+        return [
+            f"A scope of the catalog has lost its rows: {entry.address}."
+            for entry in every_entry(self.catalog)
+            if not entry.destroyed and not self.exists(entry.address)
+        ]
+
+    def close(self) -> None:
+        for store in self._stores.values():
+            store.close()
+
+
+def _check_here(head: Head) -> Head:
+    if Due.MOVED in head.due:
+        raise _Moved
+    return head
+
+
+class _LazyView:
+    """A view that begins with its first read, in the database the scope is in by then."""
+
+    def __init__(self, store: ShardedStore, address: str) -> None:
+        self._store = store
+        self._address = address
+        self._stack = ExitStack()
+        self._view: View | None = None
+
+    def __enter__(self) -> View:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def __getattr__(self, name: str) -> Any:
+        if self._view is None:
+            self._view = self._store.on(self._address, self._begin)
+        return getattr(self._view, name)
+
+    def _begin(self, store: Store) -> View:
+        with ExitStack() as stack:
+            view = stack.enter_context(store.read(self._address))
+            _check_here(view.head())
+            self._stack = stack.pop_all()
+        return view
+
+
+class ShardSlots:
+    """The slots of every scope, where its rows are; those of no scope are at home."""
+
+    place = "the databases"
+    beside_rows = True
+    traceless = False
+
+    def __init__(self, store: ShardedStore) -> None:
+        self._store = store
+
+    def read(self, address: str, *, settled: bool = False) -> Mapping[str, bytes]:
+        """A scope without any may have been moved: then it is looked for again."""
+        while True:
+            place = self._store.place(address)
+            found = self._of(place).read(address, settled=settled)
+            if found or not self._store.look_again(address, place):
+                return found
+
+    def add(self, address: str, purpose: str, wrap: Callable[[], bytes]) -> bytes:
+        """What is added behind a move that is just being made is added again where it went."""
+        self._store.settle_place(address)
+        while True:
+            place = self._store.place(address)
+            kept = self._of(place).add(address, purpose, wrap)
+            if not self._store.look_again(address, place):
+                return kept
+            self._of(place).delete(address, [purpose])
+
+    def exchange(self, address: str, purpose: str, old: bytes, new: bytes) -> bool:
+        while True:
+            place = self._store.place(address)
+            done = self._of(place).exchange(address, purpose, old, new)
+            if not self._store.look_again(address, place):
+                return done
+
+    def delete(self, address: str, purposes: Iterable[str]) -> None:
+        gone = list(purposes)
+        for name in self._store.names():
+            self._of(name).delete(address, gone)
+
+    def remove(self, address: str) -> None:
+        for name in self._store.names():
+            self._of(name).remove(address)
+
+    def addresses(self, after: str, limit: int) -> Sequence[str]:
+        found = [self._of(name).addresses(after, limit) for name in self._store.names()]
+        return sorted(set(chain.from_iterable(found)))[:limit]
+
+    def check_deletable(self) -> None:
+        for name in self._store.names():
+            self._of(name).check_deletable()
+
+    def _of(self, name: str) -> Slots:
+        slots = self._store.named(name).slots
+        assert slots is not None
+        return slots

@@ -1,0 +1,301 @@
+"""Moving scopes to another store, sealed as they are: rows in their order, wrapped keys, blobs.
+
+copied while others write → the head locked: what has changed since is copied, both are compared,
+and the head says that the scope was moved → what is left behind is removed. A process may die at
+any arrow. Until the head says so the scope is where it was, and a copy that was begun goes on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+
+import msgspec
+from msgspec.structs import replace
+
+from scrubjay.engine.scope.engine_ports import Ports
+from scrubjay.engine.scope.keyring import INSTALLATION
+from scrubjay.engine.scope.open_scope import changes
+from scrubjay.model.errors import Conflict, InvalidRequest, NotFound, StoreError
+from scrubjay.model.results import Migrated, MovedScope
+from scrubjay.model.rows import MOVED, AuditRow, Collection, Due, Freeze, Head
+from scrubjay.ports import (
+    Blobs,
+    Catalog,
+    Progress,
+    Shards,
+    Slots,
+    Store,
+    Tx,
+    View,
+    commit,
+    every_entry,
+    no_progress,
+)
+
+_PAGE = 500
+Step = Callable[[str], None]
+"""Told what was reached: `copied`, `verified`, `switched` or `removed`."""
+
+
+def _pass(_: str) -> None:
+    """Go on."""
+
+
+def move(
+    source: Store,
+    target: Store,
+    address: str,
+    *,
+    to: str,
+    apart: tuple[Slots, Slots] | None = None,
+    blobs: tuple[Blobs, Blobs] | None = None,
+    step: Step = _pass,
+) -> MovedScope:
+    """Move a scope to another store; writers wait only while what has changed is copied.
+
+    `to` is what is left behind as its name. `apart` are the places of the slots where they do not
+    lie beside the rows in both stores; then nobody may use what is left behind any more.
+    """
+    if not source.exists(address):
+        with target.read(address) as copy:
+            return digest(copy, address)
+    target.create(address)
+    with source.read(address) as view:
+        _check_goal(view, to)
+        if Due.MOVED not in view.head().due:
+            commit(target, address, lambda tx: mirror(view, tx))
+            _copy_blobs(blobs, address)
+    step("copied")
+
+    def switch(tx: Tx) -> MovedScope:
+        _check_goal(tx, to)
+        if Due.MOVED in tx.head().due:  # it was killed right after
+            with target.read(address) as copy:
+                return digest(copy, address)
+        slots = _locked_slots(source, tx) if apart is None else apart[0].read(address)
+        commit(target, address, lambda far: _copy_all(tx, far, slots if apart is None else None))
+        if apart is not None:
+            put_slots(apart[1], address, slots)
+        _copy_blobs(blobs, address)
+        told = digest(tx, address)
+        with target.read(address) as copy:
+            if digest(copy, address) != told:
+                raise StoreError("The copy of a scope is not what was copied.")
+        step("verified")
+        frozen = tx.head().frozen if apart is None else Freeze.ALL
+        left = replace(tx.head(), due=Due.MOVED, frozen=frozen)
+        tx.truncate()
+        for purpose in slots if apart is None else ():
+            tx.set_slot(purpose, None)
+        tx.set_value(MOVED, to.encode())
+        tx.set_head(left)
+        return told
+
+    found = commit(source, address, switch)
+    step("switched")
+    return found
+
+
+def _check_goal(view: View, to: str) -> None:
+    """Conflict if it is being moved somewhere else."""
+    if Due.MOVED in view.head().due and view.value(MOVED) != to.encode():
+        raise Conflict("The scope was moved to another store already.")
+
+
+def _locked_slots(source: Store, tx: Tx) -> Mapping[str, bytes]:
+    """The slots beside the rows, while nobody adds one."""
+    assert source.slots is not None
+    tx.set_slot(MOVED, None)  # waits for whoever adds one just now, and locks them out
+    return dict(tx.slots())
+
+
+def _copy_all(source: View, target: Tx, slots: Mapping[str, bytes] | None) -> None:
+    mirror(source, target)
+    if slots is not None:
+        for purpose in {*slots, *target.slots()}:
+            if target.slots().get(purpose) != slots.get(purpose):
+                target.set_slot(purpose, slots.get(purpose))
+
+
+def put_slots(place: Slots, address: str, slots: Mapping[str, bytes]) -> None:
+    """Keep slots as they are in another place, in place of those it has."""
+    held = place.read(address)
+    place.delete(address, held.keys() - slots.keys())
+    for purpose, slot in slots.items():
+        kept = place.add(address, purpose, lambda one=slot: one)  # type: ignore[misc]
+        if kept != slot:
+            place.exchange(address, purpose, kept, slot)
+
+
+def _copy_blobs(places: tuple[Blobs, Blobs] | None, address: str) -> None:
+    """Make the blobs of a scope there what they are here: a name has one content."""
+    if places is None:
+        return
+    here, there = places
+    wanted, held = set(here.names(address)), set(there.names(address))
+    for name in sorted(held - wanted):
+        there.delete(address, name)
+    for name in sorted(wanted - held):
+        try:
+            there.put(address, name, here.get(address, name))
+        except NotFound:  # it was deleted just now
+            continue
+
+
+def mirror(source: View, target: Tx) -> None:
+    """Make a scope of the other store what it is here; what is alike already stays."""
+    if not _continues(source, target.head()):
+        target.truncate()
+        target.place_head(Head())
+    for collection in Collection:
+        _mirror_rows(source, target, collection)
+    for name in {*source.value_names(), *target.value_names()}:
+        if (cell := source.value(name)) != target.value(name):
+            target.set_value(name, cell)
+    links, there = set(source.links()), set(target.links())
+    for link in there - links:
+        target.unlink(*link)
+    for link in links - there:
+        target.link(*link)
+    target.bury(set(source.tombstones()).difference(target.tombstones()))
+    for page in _audit_pages(source, target.head().audit_count):
+        target.place_audit(page)
+    target.place_head(source.head())
+
+
+def _mirror_rows(source: View, target: Tx, collection: Collection) -> None:
+    ids = [row.id for row in changes(target, collection, page=_PAGE)]
+    for at in range(0, len(ids), _PAGE):
+        page = ids[at : at + _PAGE]
+        if gone := set(page).difference(source.rows(collection, page)):
+            target.place(collection, [], gone)
+    after = 0
+    while rows := source.changes(collection, after, _PAGE):
+        held = target.rows(collection, [row.id for row in rows])
+        if changed := [row for row in rows if held.get(row.id) != row]:
+            target.place(collection, changed, [])
+        after = rows[-1].seq
+
+
+def _continues(source: View, there: Head) -> bool:
+    """Whether the audit trail of the copy is the beginning of this one."""
+    if not there.audit_count:
+        return True
+    last = source.audit(there.audit_count - 1, 1)
+    return [(row.count, row.mac) for row in last] == [(there.audit_count, there.audit_mac)]
+
+
+def _audit_pages(view: View, after: int) -> Iterator[list[AuditRow]]:
+    while page := list(view.audit(after, _PAGE)):
+        yield page
+        after = page[-1].count
+
+
+def digest(view: View, address: str) -> MovedScope:
+    """What a scope is made of: how many rows, and the hash of everything in it."""
+    hashed, rows = hashlib.sha256(), 0
+    for collection in Collection:
+        for row in changes(view, collection, page=_PAGE):
+            hashed.update(msgspec.msgpack.encode(row))
+            rows += 1
+    for name in view.value_names():
+        hashed.update(msgspec.msgpack.encode((name, view.value(name))))
+    hashed.update(msgspec.msgpack.encode((sorted(view.links()), sorted(view.tombstones()))))
+    for page in _audit_pages(view, 0):
+        hashed.update(msgspec.msgpack.encode(page))
+    head = view.head()
+    hashed.update(msgspec.msgpack.encode(head))
+    return MovedScope(address=address, rows=rows, audit=head.audit_count, digest=hashed.hexdigest())
+
+
+def sharded(store: Store) -> Shards:
+    """The store as one over several; InvalidRequest if there is only one."""
+    if not isinstance(store, Shards):
+        raise InvalidRequest(
+            "There is one database only.", hint="Name others by `shards`: name=postgres://…"
+        )
+    return store
+
+
+def move_shard(shards: Shards, address: str, to: str, *, step: Step = _pass) -> MovedScope:
+    """Move a scope to the database of another name, and remove what is left behind."""
+    target, place = shards.named(to), shards.place(address)
+    if place == to:
+        with target.read(address) as view:
+            moved = digest(view, address)
+        for left in (shards.named(name) for name in shards.names() if name != to):
+            if left.exists(address) and Due.MOVED in left.head(address).due:
+                left.remove(address)
+        return moved
+    source = shards.named(place)
+    moved = move(source, target, address, to=to, step=step)
+    shards.replace_place(address, to)
+    step("noted")
+    source.remove(address)
+    step("removed")
+    return moved
+
+
+# -- a whole installation ----------------------------------------------------------------------
+
+
+def migrate(
+    source: Ports,
+    target: Ports,
+    *,
+    to: str,
+    blobs_too: bool,
+    progress: Progress = no_progress,
+    step: Step = _pass,
+) -> Migrated:
+    """Move every scope with its keys, blobs, tombstones and receipts; it may be begun again."""
+    here, there = source.keyring.slots, target.keyring.slots
+    blobs = (source.blobs, target.blobs) if blobs_too else None
+    installed, known = here.read(INSTALLATION.address), there.read(INSTALLATION.address)
+    if known and installed and known != installed:
+        raise Conflict(
+            "The other store has another installation's scopes.", hint="Name an empty database."
+        )
+    if installed:
+        put_slots(there, INSTALLATION.address, installed)
+    _copy_blobs(blobs, INSTALLATION.address)
+    copy_catalog(source.store.catalog, target.store.catalog)
+    entries, moved = list(every_entry(target.store.catalog)), list[MovedScope]()
+    for number, entry in enumerate(entries):
+        address = entry.address
+        if source.store.exists(address) or target.store.exists(address):
+            told = move(
+                source.store, target.store, address,
+                to=to, apart=(here, there), blobs=blobs, step=step,
+            )  # fmt: skip
+            moved.append(told)
+            late = here.read(address)  # one that was added while the head was being locked
+            put_slots(there, address, {**there.read(address), **late})
+            here.remove(address)
+            source.store.remove(address)
+            if blobs is not None:
+                blobs[0].remove(address)
+            step("removed")
+        elif slots := here.read(address):  # a destroy that was cut off
+            put_slots(there, address, slots)
+        progress(number + 1, len(entries))
+    copy_catalog(source.store.catalog, target.store.catalog)
+    here.remove(INSTALLATION.address)
+    return Migrated(to=to, scopes=tuple(moved))
+
+
+def copy_catalog(source: Catalog, target: Catalog) -> None:
+    """Make another catalog know what this one does; what it knows already stays."""
+    for entry in every_entry(source):
+        address = entry.address
+        target.enroll(entry)
+        if entry.destroyed:
+            target.mark_destroyed(address)
+        target.note_audit(address, entry.audit_count, entry.audit_mac)
+    for address in (INSTALLATION.address, *(entry.address for entry in every_entry(source))):
+        target.bury(address, source.tombstones(address))
+        for cell in source.receipts(address):
+            target.add_receipt(address, cell)
+        for backup in source.backups(address):
+            target.add_backup(backup)
