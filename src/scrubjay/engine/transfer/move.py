@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.engine.scope.keyring import INSTALLATION
-from scrubjay.engine.scope.open_scope import changes
+from scrubjay.engine.scope.views import changes
 from scrubjay.model.errors import Conflict, InvalidRequest, NotFound, StoreError
 from scrubjay.model.results import Migrated, MovedScope
 from scrubjay.model.rows import MOVED, AuditRow, Collection, Due, Freeze, Head
