@@ -14,6 +14,7 @@ from bench import (
     carapace,
     cold,
     compacting,
+    databases,
     growth,
     guarding,
     installed,
@@ -52,9 +53,10 @@ BENCHMARKS: Final[dict[str, Callable[..., Section]]] = {
     "long-pod": serving.long_pod,
     "mix": serving.mix,
     "agents": serving.agents,
+    "databases": databases.run,
     "installed": installed.run,
 }
-LONG: Final = frozenset({"installed", "long-pod", "mix", "agents"})
+LONG: Final = frozenset({"databases", "installed", "long-pod", "mix", "agents"})
 """Run only when named: minutes each, and one installs packages."""
 RESULTS: Final = Path(__file__).parent / "results.md"
 
