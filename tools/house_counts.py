@@ -3,7 +3,7 @@
 
 python tools/house_counts.py [ROOT]    prints the table
     --trace    runs a service and a library on throw-away homes and lists the files of src in which
-               a function is called during one recall or retain that is not the first
+               a function is called in each of three recalls or retains, after others
     --cold     CPU time of `scrubjay list`, as a ratio to an interpreter that does nothing
     --check    instead: says what breaks a budget of [tool.scrubjay.house] in pyproject.toml, one
                sentence each, and fails if anything does
@@ -46,6 +46,7 @@ DEEP = frozenset({"adapters", "engine", "surfaces"})
 LONG_MODULE, LONG_FUNCTION, LONGISH_FUNCTION = 800, 80, 40
 COLD_RUNS = 15
 WARM_CALLS = 5
+TRACED_CALLS = 3
 _SETTLED = 0.5
 """Seconds after which the calls before have left nothing to do."""
 _LOGGED = 0.05
@@ -343,16 +344,16 @@ def _http(root: Path, folder: Path) -> dict[str, list[str]]:
             place = urlsplit(json.loads(first)["url"])
             ask = _Asking(f"{place.hostname}:{place.port}", key.read_text().strip())
             windows = {
-                "files an HTTP retain passes": _window(
+                "files an HTTP retain passes": _windows(
                     lambda n: ask("/v1/memories", {"content": f"Alice drinks tea number {n}"})
                 ),
-                "files an HTTP recall passes": _window(
+                "files an HTTP recall passes": _windows(
                     lambda _: ask("/v1/recall", {"query": "What does Alice drink?"})
                 ),
             }
         finally:
             service.send_signal(signal.SIGTERM)
-    return {name: _within(window, log) for name, window in windows.items()}
+    return {name: _within(each, log) for name, each in windows.items()}
 
 
 def _library(root: Path, folder: Path) -> list[str]:
@@ -366,18 +367,17 @@ def _library(root: Path, folder: Path) -> list[str]:
         stdout=subprocess.PIPE,
         check=True,
     )
-    begin, end = json.loads(done.stdout)
-    return _within((begin, end), log)
+    return _within(json.loads(done.stdout), log)
 
 
-def recall_by_library() -> tuple[int, int]:
-    """A warm recall of the library; when it began and ended."""
+def recall_by_library() -> list[tuple[int, int]]:
+    """Warm recalls of the library; when each began and ended."""
     import scrubjay
 
     with scrubjay.open("house") as jay:
         for number in range(WARM_CALLS):
             jay.retain(f"Alice drinks tea number {number}")
-        return _window(lambda _: jay.recall("What does Alice drink?"))
+        return _windows(lambda _: jay.recall("What does Alice drink?"))
 
 
 @dataclass(frozen=True)
@@ -398,20 +398,25 @@ class _Asking:
             raise SystemExit(f"{path} answered {answer.status}: {told.decode()}")
 
 
-def _window(call: Callable[[int], object]) -> tuple[int, int]:
-    """When the last of a few calls began and ended, its line in the log included."""
+def _windows(call: Callable[[int], object]) -> list[tuple[int, int]]:
+    """When each of a few calls began and ended, after others; its line in the log included."""
     for number in range(WARM_CALLS):
         call(number)
-    time.sleep(_SETTLED)
-    begin = time.monotonic_ns()
-    call(WARM_CALLS)
-    time.sleep(_LOGGED)
-    return begin, time.monotonic_ns()
+    windows = []
+    for number in range(TRACED_CALLS):
+        time.sleep(_SETTLED)
+        begin = time.monotonic_ns()
+        call(WARM_CALLS + number)
+        time.sleep(_LOGGED)
+        windows.append((begin, time.monotonic_ns()))
+    return windows
 
 
-def _within(window: tuple[int, int], log: Path) -> list[str]:
-    calls = (line.split(" ", 1) for line in log.read_text().splitlines())
-    return sorted({file for at, file in calls if window[0] <= int(at) <= window[1]})
+def _within(windows: Sequence[tuple[int, int]], log: Path) -> list[str]:
+    """The files of every call: what another thread does by its own schedule is in one of them."""
+    calls = [line.split(" ", 1) for line in log.read_text().splitlines()]
+    passed = ({file for at, file in calls if a <= int(at) <= b} for a, b in windows)
+    return sorted(set.intersection(*passed))
 
 
 def trace_to(log: Path, package: Path, work: Callable[[], object]) -> None:

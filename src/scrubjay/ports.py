@@ -569,9 +569,6 @@ class Distiller(Protocol):
     def words(self, turn: Turn) -> frozenset[str]:
         """What the turn says, as words to compare with another turn's; values of slots apart."""
 
-    def kind(self, text: str) -> Kind:
-        """The kind of a memory its writer gave none: preference, instruction, or else fact."""
-
 
 class Extractor(Protocol):
     """A language model: what it finds in turns and episodes, and texts it derives again.

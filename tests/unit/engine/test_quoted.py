@@ -104,9 +104,6 @@ def test_a_distiller_that_knows_nothing_of_quotations_changes_nothing_of_that() 
         def words(self, turn: Turn) -> frozenset[str]:
             return frozenset(turn.user.split())
 
-        def kind(self, _text: str) -> Kind:
-            return Kind.FACT
-
     home = MemoryHome()
     home.distiller = Parrot()
     engine = home.engine()

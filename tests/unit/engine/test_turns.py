@@ -46,9 +46,6 @@ class FailingDistiller:
     def words(self, turn: Turn) -> frozenset[str]:
         raise RuntimeError(turn.id)
 
-    def kind(self, _text: str) -> Kind:
-        return Kind.FACT
-
 
 # -- the ledger -----------------------------------------------------------------------------------
 

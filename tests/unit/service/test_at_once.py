@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 import httpx2
 import pytest
 
-from scrubjay.model.memory import Kind
 from scrubjay.model.requests import Retain
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Piece, Turn
@@ -67,9 +66,6 @@ class _Told:
 
     def words(self, _turn: Turn) -> frozenset[str]:
         return frozenset()
-
-    def kind(self, _text: str) -> Kind:
-        return Kind.FACT
 
 
 def test_a_service_has_loaded_its_rules_before_it_is_ready(home: MemoryHome) -> None:

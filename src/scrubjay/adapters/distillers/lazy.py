@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from scrubjay.model.kinds import kind_of
-from scrubjay.model.memory import Kind
 from scrubjay.model.turns import Piece, Turn
 from scrubjay.ports import Distiller
 
@@ -32,7 +30,3 @@ class LazyRules:
     def words(self, turn: Turn) -> frozenset[str]:
         """Word set of a turn, for the comparison with another turn's."""
         return self._rules.words(turn)
-
-    def kind(self, text: str) -> Kind:
-        """The kind of a memory by its text; the rules for turns are not loaded for it."""
-        return kind_of(text)

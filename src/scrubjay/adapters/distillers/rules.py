@@ -21,7 +21,6 @@ from typing import Final
 from msgspec import Struct, convert
 from msgspec.structs import replace
 
-from scrubjay.model.kinds import kind_of
 from scrubjay.model.memory import Kind
 from scrubjay.model.turns import EPISODE_PART, Piece, Turn
 
@@ -372,10 +371,6 @@ class RulesDistiller:
             else:
                 words.update(word[at : at + 2] for at in range(len(word) - 1))
         return frozenset(words)
-
-    def kind(self, text: str) -> Kind:
-        """Preference or instruction if the text begins like one, else fact."""
-        return kind_of(text)
 
 
 # -- trivial turns ----------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from scrubjay.model.errors import (
     ScrubjayError,
     Stale,
 )
+from scrubjay.model.kinds import kind_of
 from scrubjay.model.memory import Edition, Kind, Memory, check_category, wording
 from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.requests import Amend, Caller, Retain, Supersede
@@ -101,11 +102,10 @@ def _infer_kind(opened: OpenScope, request: Retain) -> Kind | None:
 
     Only of what the owners tell: what a speaker said in a conversation is no wish of theirs.
     """
-    distiller = opened.ports.distiller
     said = request.speaker is not None or request.position is not None
-    if request.kind or said or request.origin not in _OWNERS or distiller is None:
+    if request.kind or said or request.origin not in _OWNERS or opened.ports.distiller is None:
         return None
-    kind = distiller.kind(request.content)
+    kind = kind_of(request.content)
     return None if kind is Kind.FACT else kind
 
 

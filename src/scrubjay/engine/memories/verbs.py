@@ -20,6 +20,7 @@ from scrubjay.model.errors import (
     NotFound,
     UserLocked,
 )
+from scrubjay.model.kinds import kind_of
 from scrubjay.model.memory import Edition, Kind, Memory, abbreviated
 from scrubjay.model.overview import Changes, Lineage, RecallCounter
 from scrubjay.model.pages import FIRST, Page, Paged, cursor_at, paged, place
@@ -82,8 +83,7 @@ class MemoryVerbs(SearchVerbs):
 
     def kind_of(self, text: str) -> Kind:
         """The kind a text reads like: preference or instruction, else fact."""
-        distiller = self._ports.distiller
-        return Kind.FACT if distiller is None else distiller.kind(text)
+        return kind_of(text)
 
     def retain(self, scope: Scope, request: Retain, caller: Caller = USER) -> Retained:
         """Write a memory; durable when this returns, idempotent by `key`.
