@@ -7,7 +7,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from msgspec import Meta, Struct, field
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import asdict, force_setattr, replace
 
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.filters import Filter, KindArg, KindSet, TagSet, Where, metadata_labels
@@ -175,15 +175,14 @@ class Retain(_WithContent, frozen=True, kw_only=True):
 
     def memory(self, public_id: str, recorded_at: datetime, caller: Caller) -> Memory:
         """The memory this request describes; its other fields have the names of a memory's."""
-        where = {name: getattr(self, name) for name in _PROVENANCE}
-        told = {name: getattr(self, name) for name in _TOLD}
+        told = asdict(self)
+        where = {name: told.pop(name) for name in _PROVENANCE}
         told |= {"id": public_id, "kind": self.kind or Kind.FACT, "metadata": dict(self.metadata)}
         provenance = Provenance(actor=caller.actor, key_id=caller.key, **where)
         return Memory(**told, recorded_at=recorded_at, provenance=provenance)
 
 
 _PROVENANCE: Final = frozenset(Provenance.__struct_fields__) & {*Retain.__struct_fields__}
-_TOLD: Final = frozenset(Retain.__struct_fields__) - _PROVENANCE
 
 
 class Supersede(_WithIdAndContent, frozen=True, kw_only=True):
