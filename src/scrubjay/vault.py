@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from msgspec import Struct
 
@@ -124,6 +123,9 @@ def stretch(passphrase: str, salt: bytes, cost: Cost) -> bytes:
         )
     # Keyboards differ in how they compose an accented letter.
     raw = unicodedata.normalize("NFC", passphrase).encode("utf-8", "surrogatepass")
+    # Loaded here: only a passphrase asks for it, and every command loads this module.
+    from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
+
     return Argon2id(
         salt=salt,
         length=KEY_BYTES,
