@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+import scrubjay
+from tests.acceptance import needles
+
 SCRUBJAY = Path(sysconfig.get_path("scripts")) / "scrubjay"
 
 
@@ -97,3 +100,51 @@ def test_watch_syncs_what_changes_until_it_is_interrupted(owner: Owner) -> None:
         "one",
         "two",
     ]
+
+
+def test_words_are_in_the_files_that_were_asked_for_only_and_in_none_once_forgotten(
+    owner: Owner, tmp_path: Path
+) -> None:
+    """Compaction, sync, export, a hook with its copy, and a transcript that was put back."""
+    words = needles.make(7, 400)
+
+    def said_in(folder: Path) -> set[str]:
+        files = [path for path in folder.rglob("*") if path.is_file()]
+        hits = [one for path in files for one in needles.hits(path.read_bytes(), words)]
+        return {one.split()[0] for one in hits}
+
+    with scrubjay.open("acme/alice", home=tmp_path / "home") as jay:
+        for number in range(150):
+            jay.retain(
+                f"My {words[number]} neighbor fixed boats in harbor{number} with {words[-number]}.",
+                kind="episode",
+                session=f"s{number // 50}",
+                position=number,
+            )
+        assert jay.compact(tokens=1).outcome == "applied"
+    owner.notes.write_text("".join(f"- the {word} is blue\n" for word in words[200:210]))
+    owner.notes.with_name("preferences.json").write_text(json.dumps({"style": words[210]}))
+    turns = [("user", f"I live in {words[211]}"), ("assistant", f"So in {words[212]}.")]
+    lines = [{"type": role, "message": {"content": text}} for role, text in turns]
+    talk = tmp_path / "abc.jsonl"
+    talk.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    told = json.dumps({"session_id": "abc", "transcript_path": str(talk)})
+    hook = [str(SCRUBJAY.with_name("scrubjay-hook")), "precompact", "--scope", "acme/alice"]
+    copies = tmp_path / "copies"
+    subprocess.run(
+        [*hook, "--markdown", str(copies)], env=owner.env, input=told, text=True, check=True
+    )
+    owner.run("sessions", "resume", "abc", "--transcripts", str(copies))
+    owner.sync("--export")
+    assert not said_in(tmp_path / "home")
+    assert words[211] in said_in(copies)
+    assert words[210] in said_in(owner.root)
+
+    with scrubjay.open("acme/alice", home=tmp_path / "home") as jay:
+        for session in ("abc", "s0", "s1", "s2"):
+            jay.forget(session=session)
+        jay.forget([one.id for one in jay.browse(limit=500)])
+    owner.sync()
+    hook[1] = "tidy"
+    subprocess.run(hook, env=owner.env, check=True)
+    assert not said_in(tmp_path / "home") | said_in(owner.root) | said_in(copies)

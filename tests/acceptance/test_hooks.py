@@ -176,6 +176,13 @@ def test_input_that_is_no_hooks_costs_one_line_and_nothing_else(agent: Agent, ra
     assert not agent.home.exists()
 
 
+@pytest.mark.parametrize("words", [["--bogus"], ["--seconds", "soon"], ["--scope"]])
+def test_options_that_are_wrong_stop_no_agent(agent: Agent, words: list[str]) -> None:
+    done = agent.hook(*words)
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert b"error" in done.stderr
+
+
 def test_a_transcript_that_is_not_there_or_damaged_stops_no_agent(agent: Agent) -> None:
     agent.transcript.unlink()
     done = agent.hook()

@@ -21,7 +21,13 @@ _SECONDS = 2.0
 
 @command(
     "files sync",
-    Option("DIR", "Folder: a scope's files are in DIR/TENANT/OWNER.", Path, name="folder"),
+    Option(
+        "DIR",
+        "Folder: a scope's files are in DIR/TENANT/OWNER.",
+        Path,
+        name="folder",
+        required=True,
+    ),
     Option("--owner-only", "Take lines as your own words; refused if others can write to them."),
     Option("--session", "Session of the agent that writes to the files: its taint counts.", str),
     Option("--export", "Also write an export to exports/, in plain, for a day at most."),
@@ -69,12 +75,14 @@ def sync(
             number = render.plural(done.unasked, "memory")
             confirm(f"This forgets {number} whose lines are gone from {path}.", yes=yes)
             done = once(confirmed=True)
-        said = ""
+        said = list[str]()
         while watch:
-            told = "" if done == Synced() else "\n".join([_told(done), *_notes(done)])
-            if told != said and told:  # what waits for an answer is said once
-                say(told)
-            said = told
+            notes = _notes(done)
+            if done.changed:
+                say(_told(done))
+            if notes and notes != said:  # what waits for an answer is said once
+                say("\n".join(notes))
+            said = notes
             threading.Event().wait(_SECONDS)
             try:
                 done = once()
@@ -84,7 +92,8 @@ def sync(
 
 
 def _notes(done: Synced) -> list[str]:
-    return [*done.conflicts, *done.skipped, *_asks(done)]
+    exported = [f"Exported to {done.exported}, in plain."] if done.exported else []
+    return [*exported, *done.conflicts, *done.skipped, *_asks(done)]
 
 
 def _told(done: Synced) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
@@ -153,3 +154,16 @@ def test_a_command_that_reads_loads_no_code_that_writes(tmp_path: Path) -> None:
     writing = {"memories.retain", "memories.forget", "ledger.turns", "transfer.copies"}
     assert "scrubjay.engine.memories.read" in loaded
     assert not loaded & {f"scrubjay.engine.{name}" for name in writing}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_a_command_cannot_do_without_is_required(name: str) -> None:
+    """Else it would end in a traceback."""
+    made = COMMANDS[name]
+    given = {one.keyword for one in made.options if one.required}
+    needed = {
+        one.name
+        for one in inspect.signature(made.function).parameters.values()
+        if one.default is one.empty and one.kind is not one.VAR_KEYWORD
+    }
+    assert needed <= given

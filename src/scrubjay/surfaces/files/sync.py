@@ -114,8 +114,16 @@ class Synced(Struct, kw_only=True):
     """Lines taken out of files, because their memories are gone."""
     unasked: int = 0
     """Removals by hand that nobody has confirmed: nothing was done about them."""
+    exported: str = ""
+    """File of the export that was asked for."""
     conflicts: list[str] = []
     skipped: list[str] = []
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything was done."""
+        done = (self.added, self.corrected, self.forgotten, self.written, self.removed)
+        return any(done)
 
 
 class Folder:
@@ -144,7 +152,13 @@ class Folder:
 
     def sync(self) -> Synced:
         """Bring folder and scope in step."""
-        self._path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            self._path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise InvalidRequest(
+                f"{self._path} cannot be made a folder: {error.strerror}.",
+                hint="Name the folder that the files are in, or shall be.",
+            ) from error
         provenance.check_no_link(self._path)
         notes = OwnNotes(self._engine, self._scope, bootstrap.clock())
         before = self._state(notes)
@@ -158,6 +172,7 @@ class Folder:
             # Noted first: a file that nothing knows of would outlive what is forgotten.
             content = self._engine.export(self._scope, Export(), USER).content
             files.write(self._path / EXPORTS / name, content)
+            self.done.exported = str(self._path / EXPORTS / name)
         return self.done
 
     def _state(self, notes: OwnNotes) -> SyncState:

@@ -183,6 +183,12 @@ def test_a_file_that_is_no_text_stops_the_sync_and_nothing_is_lost(desk: Desk) -
     assert desk.says == ["one"]
 
 
+def test_a_folder_that_is_a_file_is_said(tmp_path: Path) -> None:
+    (tmp_path / "memory").write_text("")
+    with pytest.raises(InvalidRequest, match="cannot be made a folder"):
+        Desk(tmp_path / "memory" / "acme").sync()
+
+
 def test_where_nanoclaw_makes_the_notes_the_local_file_is_kept(desk: Desk) -> None:
     desk.write("- made by others")
     (desk.path / "CLAUDE.local.md").write_text("- mine\n")
