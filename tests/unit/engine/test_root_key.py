@@ -138,7 +138,7 @@ def test_the_date_in_a_receipt_is_kept_by_whoever_writes_then() -> None:
     assert generations(home) == [2], "the same process, the next day it writes on"
     report = engine.verify_erased(receipt)
     assert report.sound
-    assert any(f"noise since {receipt.noise_from}" in one for one in report.seen)
+    assert any(f"noise from {receipt.noise_from}" in one for one in report.seen)
     assert any("cannot be seen" in one for one in report.seen)
     assert forgotten(engine).noise_from == begun + timedelta(days=30 + 37)
 
