@@ -74,7 +74,9 @@ def test_its_model_is_offered_our_tools_and_is_given_their_results(client_home, 
     with scrubjay.open(home=tmp_path / "memory", create=False) as jay:
         *_, stored = jay.browse()
         brief = jay.brief().markdown
-    # Codex names its session, which no host marked as tainted: it is the agent's own note.
-    assert (stored.content, stored.origin) == (order, Origin.AGENT)
+    # Codex names its session, and tells nobody what its model has read there.
+    assert (stored.content, stored.origin) == (order, Origin.OTHER_AGENT)
+    assert stored.quarantined
     assert stored.provenance.session
-    assert "Noted by the Agent" in brief
+    assert "billing@example.net" not in brief
+    assert "Alice drinks green tea" in brief

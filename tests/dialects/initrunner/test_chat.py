@@ -73,6 +73,34 @@ def test_a_session_can_be_named(scene: Scene) -> None:
         assert {one.name: one.entries for one in agent.sessions.listed()}["mine"] == 4
 
 
+def test_a_session_of_another_agent_is_refused_and_stays_as_it_is(scene: Scene) -> None:
+    shared = {"store_path": str(scene.folder / "shared.db")}
+    scene.write(shared, name="other")
+    scene.run("chat", "--session", "theirs", stdin="A secret of the other\nexit\n")
+    with scene.opened() as agent:
+        agent.memory.jay.append("program", [{"body": "of no agent"}])
+    scene.write(shared)
+    with scene.opened() as agent:
+        before = agent.memory.jay.conversations().data
+        for name in ("theirs", "program"):
+            done = scene.run("chat", "--session", name, stdin="What was it?\nexit\n")
+            assert (done.code, done.out) == (2, "")
+            assert f"The session {name} is not one of assistant." in done.err
+        assert agent.memory.jay.conversations().data == before
+    assert len(scene.model.requests) == 1
+
+
+@pytest.mark.parametrize("name", ["", " ", "x" * 600])
+def test_what_is_no_id_of_a_session_is_refused_before_the_first_turn(
+    scene: Scene, name: str
+) -> None:
+    scene.run("chat", stdin="Hello\nexit\n")
+    done = scene.run("chat", f"--session={name}", stdin="Hello\nexit\n")
+    assert done.code == 2
+    assert "1 to 512 characters" in done.err
+    assert len(scene.model.requests) == 1
+
+
 def test_a_resumed_conversation_is_a_session_of_its_own(scene: Scene) -> None:
     scene.run("chat", stdin="One\nexit\n")
     scene.run("chat", "--resume", stdin="Two\nexit\n")

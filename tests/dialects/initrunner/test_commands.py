@@ -51,6 +51,17 @@ def test_init_replaces_nothing_unasked(scene: Scene) -> None:
     assert scene.file.read_text() == before
 
 
+@pytest.mark.parametrize(
+    "name", ["", "a", "Helper", "-a", "a-", "a b", "x: {y}", "aa\n", "é", "../aa"]
+)
+def test_init_writes_nothing_for_a_name_that_no_agent_can_have(scene: Scene, name: str) -> None:
+    done = scene.cli("init", f"--name={name}", "-o", "new.yaml")
+    assert done.code == 2
+    assert "is no name of an agent" in done.err
+    assert "a-z, 0-9 and -" in done.err
+    assert not (scene.folder / "new.yaml").exists()
+
+
 @pytest.mark.parametrize("words", [["--template", "rag"], ["--provider", "acme"]])
 def test_init_knows_its_templates(scene: Scene, words: list[str]) -> None:
     done = scene.cli("init", "--name", "helper", "-o", "new.yaml", *words)

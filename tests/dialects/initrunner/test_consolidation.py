@@ -10,7 +10,7 @@ import pytest
 
 from scrubjay import ExtractorError, Kind, Memory, Origin
 from scrubjay.surfaces.initrunner.role_agent import ModelCaller, RoleAgent, overriding
-from scrubjay.surfaces.initrunner.roles import MemoryType, ModelConfig
+from scrubjay.surfaces.initrunner.roles import Interval, MemoryType, ModelConfig
 from tests.dialects.initrunner.scene import Scene
 from tests.support.chat_server import TOKENS_IN, TOKENS_OUT
 from tests.support.loopback import Failure
@@ -147,7 +147,7 @@ def test_a_model_that_is_down_costs_no_episode_and_no_session(scene: Scene) -> N
         scene.model.failures += [Failure(status=400)] * 9
         done = agent.consolidate()
         assert done.stopped == "unavailable"
-        assert agent.tidy(consolidate=True) is not None
+        assert agent.tidy(Interval.AFTER_SESSION) is not None
         scene.model.failures.clear()
         scene.model.says = every_one()
         assert agent.consolidate().memories == 1

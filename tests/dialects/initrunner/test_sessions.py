@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from itertools import product
 
 import pytest
+from pydantic_ai import Agent
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
     ModelRequestPart,
     ModelResponse,
+    NativeToolCallPart,
+    NativeToolReturnPart,
     SystemPromptPart,
     TextPart,
     ToolCallPart,
     ToolReturnPart,
     UserPromptPart,
 )
+from pydantic_ai.models.test import TestModel
 
 from scrubjay import Jay, Scope
 from scrubjay.model.memory import Json
-from scrubjay.surfaces.initrunner.sessions import Sessions, new_id, trimmed
+from scrubjay.surfaces.initrunner.sessions import Sessions, new_id, sound, trimmed
 from tests.support.engines import MemoryHome
 
 
@@ -31,6 +37,44 @@ def jay(home: MemoryHome) -> Jay:
 @pytest.fixture
 def sessions(jay: Jay) -> Sessions:
     return Sessions(jay, "assistant", most=2, resumed=4)
+
+
+_MESSAGES: dict[str, ModelMessage] = {
+    "prompt": ModelRequest(parts=[UserPromptPart("question")]),
+    "answer": ModelResponse(parts=[TextPart("answer")]),
+    "call": ModelResponse(parts=[ToolCallPart("look", {}, tool_call_id="1")]),
+    "calls": ModelResponse(
+        parts=[
+            TextPart("two"),
+            ToolCallPart("look", {}, tool_call_id="1"),
+            ToolCallPart("look", {}, tool_call_id="2"),
+        ]
+    ),
+    "result": ModelRequest(parts=[ToolReturnPart("look", "seen", tool_call_id="1")]),
+    "mixed": ModelRequest(
+        parts=[ToolReturnPart("look", "seen", tool_call_id="2"), UserPromptPart("and then")]
+    ),
+    "native": ModelResponse(
+        parts=[
+            NativeToolCallPart("web_search", {}, tool_call_id="1"),
+            NativeToolReturnPart("web_search", "page", tool_call_id="1"),
+        ]
+    ),
+}
+
+
+def halves(history: Sequence[ModelMessage]) -> set[str]:
+    """The ids of calls without an answer, and of answers without a call."""
+    found, asked = set[str](), set[str]()
+    for one in history:
+        if isinstance(one, ModelResponse):
+            found |= asked
+            asked = {call.tool_call_id for call in one.tool_calls}
+        else:
+            told = {part.tool_call_id for part in one.parts if isinstance(part, ToolReturnPart)}
+            found |= told - asked
+            asked -= told
+    return found | asked
 
 
 def turn(number: int, *, system: str | None = None) -> list[ModelMessage]:
@@ -180,6 +224,27 @@ def test_a_long_chain_of_calls_is_kept_whole_where_nothing_else_could_begin(
     assert trimmed(history, 5) == history[2:]
     sessions.save("one", history)
     assert len(sessions.load("one")) == len(history) - 2
+
+
+@pytest.mark.parametrize("last", _MESSAGES)
+def test_whatever_was_stored_an_agent_can_go_on_with_it(last: str) -> None:
+    """A turn that was cut off by a kill, and what another program wrote."""
+    agent = Agent(TestModel())
+    for kinds in product(_MESSAGES, repeat=3):
+        history = trimmed(sound([_MESSAGES[kind] for kind in (*kinds, last)]), 4)
+        asyncio.run(agent.run("Go on", message_history=history))
+        assert not halves(history)
+
+
+def test_a_turn_that_was_cut_off_costs_its_unanswered_calls_alone(sessions: Sessions) -> None:
+    """In the middle, too: the next turn was written behind it."""
+    sessions.save("one", turn(0))
+    cut = ModelResponse(parts=[TextPart("looking"), ToolCallPart("look", {}, tool_call_id="1")])
+    sessions.save("one", [*turn(1)[:1], cut])
+    assert texts(sessions.load("one")) == ["question 0", "answer 0", "question 1", "looking"]
+    assert not halves(sessions.load("one"))
+    sessions.save("one", turn(2))
+    assert not halves(sessions.load("one"))
 
 
 def test_a_session_that_another_process_goes_on_with_is_not_pruned(jay: Jay) -> None:

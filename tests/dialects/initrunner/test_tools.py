@@ -13,13 +13,19 @@ import pytest
 from msgspec.structs import replace
 from pydantic_ai import Agent, ModelRetry, ToolFailed
 from pydantic_ai.messages import (
+    BinaryContent,
+    DocumentUrl,
+    ImageUrl,
     ModelMessage,
+    ModelRequest,
     ModelResponse,
     NativeToolReturnPart,
     RetryPromptPart,
     TextPart,
     ToolCallPart,
     ToolReturnPart,
+    UploadedFile,
+    UserPromptPart,
 )
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.openai import OpenAIChatModel
@@ -527,6 +533,52 @@ def test_what_a_model_writes_beside_the_call_of_a_web_tool_is_tainted_too(
     asyncio.run(agent.run("go", conversation_id="chat-1"))
     (learned,) = jay.browse()
     assert learned.origin is Origin.WEB
+
+
+@pytest.mark.parametrize(
+    ("file", "origin"),
+    [
+        (DocumentUrl("https://example.com/a.pdf"), Origin.WEB),
+        (ImageUrl("https://example.com/a.png"), Origin.WEB),
+        (BinaryContent(b"%PDF", media_type="application/pdf"), Origin.QUOTED),
+        (BinaryContent(b"x", media_type="image/png"), Origin.QUOTED),
+        (UploadedFile("file-1", provider_name="openai"), Origin.QUOTED),
+    ],
+)
+@pytest.mark.parametrize("by", ["prompt", "tool", "history"])
+def test_a_file_taints_whose_words_nobody_knows(
+    capability: AgentMemory, jay: Jay, file: Any, origin: Origin, by: str
+) -> None:
+    calls = [ToolCallPart("look", {}), LEARN] if by == "tool" else [LEARN]
+
+    def respond(_: list[ModelMessage], __: AgentInfo) -> ModelResponse:
+        return ModelResponse(parts=[calls.pop(0) if calls else TextPart("done")])
+
+    agent = Agent(FunctionModel(respond), capabilities=[capability])
+
+    def look() -> list[Any]:
+        return ["Here it is", file]
+
+    agent.tool_plain(look)
+    given = ["What does it say?", file]
+    asyncio.run(
+        agent.run(
+            given if by == "prompt" else "go",
+            message_history=[ModelRequest([UserPromptPart(given)])] if by == "history" else None,
+        )
+    )
+    (learned,) = jay.browse()
+    assert learned.origin is origin
+    assert learned.quarantined
+
+
+def test_a_prompt_of_several_texts_taints_nothing(capability: AgentMemory, jay: Jay) -> None:
+    found = TextPart("Noted")
+    answers = [ModelResponse(parts=[found, LEARN]), ModelResponse(parts=[found])]
+    agent = Agent(FunctionModel(lambda *_: answers.pop(0)), capabilities=[capability])
+    asyncio.run(agent.run(["One", "Two"]))
+    (learned,) = jay.browse()
+    assert learned.origin is Origin.AGENT
 
 
 @pytest.mark.parametrize("named", [True, False])

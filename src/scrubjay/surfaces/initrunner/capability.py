@@ -14,7 +14,14 @@ from typing import Any, Final, ParamSpec, Self
 
 from pydantic_ai import AgentRunResult, ModelRetry, RunContext, ToolFailed
 from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
+from pydantic_ai.messages import (
+    BinaryContent,
+    FileUrl,
+    ModelMessage,
+    ModelResponse,
+    ToolCallPart,
+    UploadedFile,
+)
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import FunctionToolset
@@ -171,10 +178,19 @@ class AgentMemory(AbstractCapability[Any]):
                 self.memory.taint.note(session, self.memory.taint.of(other))
 
     def _note_parts(self, session: str | None, messages: Sequence[ModelMessage]) -> None:
-        """Taint the session if a tool that reads the web was called in these messages."""
-        parts = (part for message in messages for part in message.parts)
-        if any(self._brings(getattr(part, "tool_name", None) or "") for part in parts):
-            self.memory.taint.note(session, Origin.WEB)
+        """Taint the session by what these messages show: calls of tools that read the web, files.
+
+        A file has the words of whoever made it, and that is not known.
+        """
+        for part in (part for message in messages for part in message.parts):
+            if self._brings(getattr(part, "tool_name", None) or ""):
+                self.memory.taint.note(session, Origin.WEB)
+            content = getattr(part, "content", None)
+            for one in content if isinstance(content, list | tuple) else (content,):
+                if isinstance(one, FileUrl):
+                    self.memory.taint.note(session, Origin.WEB)
+                elif isinstance(one, BinaryContent | UploadedFile):
+                    self.memory.taint.note(session, Origin.QUOTED)
 
     def _brings(self, tool: str) -> bool:
         return tool not in TOOLS and self._reads_web(tool)
@@ -191,6 +207,13 @@ class AgentMemory(AbstractCapability[Any]):
         if _open_world(tool_def):
             await asyncio.to_thread(self.memory.taint.note, session_of(ctx), Origin.WEB)
         return args
+
+    async def before_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Taint the session by what the model is given: the prompt, or the results of tools."""
+        await asyncio.to_thread(self._note_parts, session_of(ctx), request_context.messages[-1:])
+        return request_context
 
     async def after_model_request(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse

@@ -61,7 +61,7 @@ class Chat:
         """Go on with the latest session in a new one, or with a session under its own id."""
         sessions, terminal = self._agent.sessions, self._terminal
         latest = sessions.latest() if sessions is not None and session is None else None
-        name = session or (latest.name if latest is not None else None)
+        name = latest.name if latest is not None else session
         if sessions is not None and name is not None:
             self._history = sessions.load(name)
         if session is not None:
@@ -86,10 +86,7 @@ class Chat:
                 self._command(*said[1:].split(maxsplit=1))
             elif said:
                 self._turn(built, said)
-        config = None if role.memory is None else role.memory.consolidation
-        due = config is not None and config.enabled
-        due = due and config is not None and config.interval is Interval.AFTER_SESSION
-        report(self._agent.tidy(consolidate=due), terminal)
+        report(self._agent.tidy(Interval.AFTER_SESSION), terminal)
         terminal.show("Goodbye!")
 
     def _turn(self, built: Agent[None, str], said: str) -> None:

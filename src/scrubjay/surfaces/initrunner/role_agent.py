@@ -30,7 +30,14 @@ from scrubjay.surfaces.initrunner import embeddings
 from scrubjay.surfaces.initrunner.capability import AgentMemory, session_of
 from scrubjay.surfaces.initrunner.embeddings import EmbeddingKeyMissing, EmbeddingRecord
 from scrubjay.surfaces.initrunner.memory import LongTermMemory
-from scrubjay.surfaces.initrunner.roles import Delegate, MemoryConfig, ModelConfig, Role, load
+from scrubjay.surfaces.initrunner.roles import (
+    Delegate,
+    Interval,
+    MemoryConfig,
+    ModelConfig,
+    Role,
+    load,
+)
 from scrubjay.surfaces.initrunner.sessions import Sessions, new_id
 
 # -- model calls ----------------------------------------------------------------------------------
@@ -72,7 +79,11 @@ def build_model(config: ModelConfig, variable: Variable) -> Model:
             hint=f"pip install 'pydantic-ai-slim[{config.provider}]' brings it.",
         ) from error
     except (UserError, ValueError) as error:
-        raise InvalidRequest(f"spec.model: {error}") from error
+        raise InvalidRequest(
+            f"spec.model: {error}",
+            hint="Set the key it needs, or name the variable of another one in "
+            "spec.model.api_key_env, or in spec.model.base_url an endpoint that needs none.",
+        ) from error
 
 
 def model_settings(config: ModelConfig) -> ModelSettings:
@@ -222,26 +233,23 @@ class RoleAgent:
 
     def consolidate(self) -> Worked:
         """Make facts of episodes; ScrubjayError if that is not possible now."""
-        memory = self.memory
-        return self.run(_in_thread(memory.consolidate))
+        return self.run(asyncio.to_thread(self.memory.consolidate))
 
-    def tidy(self, *, consolidate: bool) -> Worked | None:
-        """What is due at the end of a session: old sessions are erased, episodes consolidated.
+    def tidy(self, *intervals: Interval) -> Worked | None:
+        """What is due at the end of a session: old sessions are erased, and episodes consolidated.
 
-        Never raises; None if nothing was consolidated.
+        They are at these intervals. Never raises; None if nothing was consolidated.
         """
         if self.sessions is None:
             return None
         self.sessions.prune()
+        config = self.memory.config.consolidation
+        due = config.enabled and config.interval in intervals
         try:
-            return self.consolidate() if consolidate and self.memory.exists() else None
+            return self.consolidate() if due and self.memory.exists() else None
         except ScrubjayError as error:
             log.warning("Memory consolidation failed", extra={"code": error.code})
             return None
-
-
-async def _in_thread(work: Callable[[], R]) -> R:
-    return await asyncio.to_thread(work)
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from scrubjay.model.retention import NUMBER_LIMIT
 from scrubjay.model.scope import Scope
 
 TENANT: Final = "agents"
-_AGENT_NAME: Final = r"^[a-z0-9][a-z0-9-]*[a-z0-9]$"
+_AGENT_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]*[a-z0-9]")
 _MEMORIES: Final = 1_000
 _FOLDER: Final = "~/.initrunner/memory"
 _USED: Final = ("role", "model", "memory")
@@ -236,6 +236,15 @@ def _absolute(path: str) -> Path:
         raise InvalidRequest(f"spec.memory.store_path: {path!r} is no path: {error}.") from error
 
 
+def check_name(name: str) -> None:
+    """InvalidRequest unless an agent can have this name."""
+    if not _AGENT_NAME.fullmatch(name):
+        raise InvalidRequest(
+            f"{name!r} is no name of an agent",
+            hint="Use two or more of a-z, 0-9 and -, which neither begins nor ends it.",
+        )
+
+
 # -- reading -------------------------------------------------------------------------------------
 
 
@@ -243,7 +252,11 @@ def load(path: Path) -> Role:
     """The role in a file; NotFound or InvalidRequest with the line of what is wrong."""
     document = _Document(path)
     document.expect("kind", "Agent")
-    name = document.read(("metadata", "name"), Annotated[str, Meta(pattern=_AGENT_NAME)])
+    name = document.read(("metadata", "name"), str)
+    try:
+        check_name(name)
+    except InvalidRequest as error:
+        raise document.wrong(("metadata", "name"), f"metadata.name: {error.message}") from error
     return Role(
         path=path,
         name=name,
@@ -340,7 +353,7 @@ class _Document:
     def expect(self, name: str, value: str) -> None:
         """InvalidRequest unless the file is of this kind."""
         if self._root.get(name) != value:
-            raise self._wrong((name,), f"`{name}` must be {value}")
+            raise self.wrong((name,), f"`{name}` must be {value}")
 
     def read(self, place: Sequence[str], type_: Any, *default: Value) -> Any:
         """The value at a place, of this type; the default if there is none."""
@@ -358,7 +371,7 @@ class _Document:
             elif found is None:
                 why = "it is missing"
             whole = [*place, *names]
-            raise self._wrong(whole, f"{'.'.join(whole)}: {why}") from error
+            raise self.wrong(whole, f"{'.'.join(whole)}: {why}") from error
 
     def _value(self, place: Sequence[str]) -> Any:
         found = self._root
@@ -372,7 +385,8 @@ class _Document:
                     return None
         return found
 
-    def _wrong(self, place: Sequence[str], why: str) -> InvalidRequest:
+    def wrong(self, place: Sequence[str], why: str) -> InvalidRequest:
+        """The error that names the line of a place."""
         return InvalidRequest(
             f"{self.path}:{self._line(place)}: {why}.", hint="docs/agents.md lists every field."
         )
@@ -438,5 +452,6 @@ TEMPLATES: Final = {"memory": _MEMORY}
 
 
 def role_file(name: str, *, template: str = "memory", provider: str = "openai") -> str:
-    """A role file by a template."""
+    """A role file by a template; InvalidRequest if no agent can have that name."""
+    check_name(name)
     return TEMPLATES[template].format(name=name, provider=provider, model=_MODELS[provider])

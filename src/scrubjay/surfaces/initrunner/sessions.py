@@ -8,17 +8,26 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
 from pydantic import ValidationError
-from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelRequest
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    NativeToolCallPart,
+    NativeToolReturnPart,
+)
 
 from scrubjay import bootstrap
 from scrubjay.conversation.taint import reads_web
 from scrubjay.handle import Jay
 from scrubjay.model.conversations import APPEND_LIMIT, Conversation, NewEntry
-from scrubjay.model.errors import NotFound
+from scrubjay.model.errors import InvalidRequest, NotFound
 from scrubjay.model.memory import Json
 from scrubjay.model.origin import Origin
 from scrubjay.model.pages import PAGE_LIMIT, every
@@ -49,14 +58,38 @@ def trimmed(messages: Sequence[ModelMessage], most: int) -> list[ModelMessage]:
     """
     first = max(0, len(messages) - most)
     asked = [at for at, one in enumerate(messages) if isinstance(one, ModelRequest)]
-    begins = [at for at in asked if not any(map(_is_result, messages[at].parts))]
+    begins = [at for at in asked if not any(map(_is_half, messages[at].parts))]
     if not begins or asked[-1] < first:
         return []
     return list(messages[next((at for at in begins if at >= first), begins[-1]) :])
 
 
-def _is_result(part: object) -> bool:
-    return getattr(part, "tool_name", None) is not None
+def sound(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
+    """The messages without calls that nothing answers, and answers to calls that are not there.
+
+    A provider refuses both; a process that was killed, or another program, leaves them.
+    """
+    kept, answered = list[ModelMessage](), set[str]()
+    for at, one in enumerate(messages):
+        parts: list[Any] = [*one.parts]
+        if isinstance(one, ModelResponse):
+            after = (
+                other for other in messages[at + 1 : at + 2] if isinstance(other, ModelRequest)
+            )
+            told = {getattr(part, "tool_call_id", "") for other in after for part in other.parts}
+            answered = told & {call.tool_call_id for call in one.tool_calls}
+        if parts := [part for part in parts if not _is_half(part) or part.tool_call_id in answered]:
+            changed: Any = {"parts": parts}  # of the kind that the message has
+            kept.append(replace(one, **changed))
+        if isinstance(one, ModelRequest):
+            answered = set()
+    return kept
+
+
+def _is_half(part: object) -> bool:
+    """Whether it is the call of a tool that is run here, or the answer to one."""
+    native = isinstance(part, NativeToolCallPart | NativeToolReturnPart)
+    return not native and getattr(part, "tool_name", None) is not None
 
 
 class Sessions:
@@ -86,11 +119,12 @@ class Sessions:
             entries = [NewEntry(body=one) for one in map(stored, messages) if one is not None]
             self._open.pop(session, None)
             self._open[session] = None
+            found = self._found(session)
             for at in range(0, len(entries), APPEND_LIMIT):
                 self._jay.append(
                     session,
                     entries[at : at + APPEND_LIMIT],
-                    title=None if self._title(session) else _title(entries),
+                    title=None if found is not None and found.title else _title(entries),
                     metadata=self._about(is_open=True),
                 )
         except Exception as error:  # seam: a store that fails must not end the conversation
@@ -101,13 +135,22 @@ class Sessions:
         return {"agent": self._agent} | ({_OPEN: True} if is_open else {})
 
     def load(self, session: str) -> list[ModelMessage]:
-        """The last messages of a session, beginning with a request; none if it is not there."""
+        """The last messages of a session, beginning with a request; none if it is not there.
+
+        InvalidRequest if another agent of the scope has it, or another program.
+        """
         most, messages = self._resumed, list[ModelMessage]()
         try:
             while not messages:
                 found = self._jay.conversation(session, limit=min(most, PAGE_LIMIT))
+                about = found.conversation
+                if about is not None and about.metadata.get("agent") != self._agent:
+                    raise InvalidRequest(
+                        f"The session {session} is not one of {self._agent}.",
+                        hint="Choose another id, or go on with it in the agent that has it.",
+                    )
                 told = [one for entry in found.entries for one in _readable(entry.body)]
-                messages = trimmed(told, self._resumed)
+                messages = trimmed(sound(told), self._resumed)
                 if most >= PAGE_LIMIT or len(found.entries) < most:
                     break
                 most *= 4  # the last ones are results of tools, all of one long turn
@@ -171,10 +214,6 @@ class Sessions:
     def _where(self) -> dict[str, Json]:
         return {"agent": self._agent}
 
-    def _title(self, session: str) -> str | None:
-        found = self._found(session)
-        return None if found is None else found.title
-
     def _found(self, session: str) -> Conversation | None:
         try:
             return self._jay.conversation(session, limit=0).conversation
@@ -211,20 +250,13 @@ def _origin(body: Mapping[str, Any]) -> Origin:
 
 def _readable(body: Any) -> list[ModelMessage]:
     """The message, without the parts that this version does not know; none if none is known."""
-    try:
+    with suppress(ValidationError):
         return ModelMessagesTypeAdapter.validate_python([body])
-    except ValidationError:
-        parts = body.get("parts") if isinstance(body, dict) else None
-        known = [one for one in parts or () if _is_known(body, one)]
-        return ModelMessagesTypeAdapter.validate_python([{**body, "parts": known}]) if known else []
-
-
-def _is_known(body: Mapping[str, Any], part: Any) -> bool:
-    try:
-        ModelMessagesTypeAdapter.validate_python([{**body, "parts": [part]}])
-    except ValidationError:
-        return False
-    return True
+    parts = body.get("parts") if isinstance(body, dict) else None
+    if not isinstance(parts, list) or len(parts) < 2:
+        return []
+    known = [one for one in parts if _readable({**body, "parts": [one]})]
+    return ModelMessagesTypeAdapter.validate_python([{**body, "parts": known}]) if known else []
 
 
 def _kind(part: Any) -> str:

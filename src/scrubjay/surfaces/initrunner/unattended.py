@@ -72,10 +72,7 @@ def work_on(agent: RoleAgent, task: str, terminal: Terminal, *, most: int = TURN
         terminal.say(f"{finish.status}: {finish.summary}")
         if agent.remembers:
             agent.memory.capture(finish.summary, "autonomous_run", session=session)
-    memory = agent.role.memory
-    config = None if memory is None else memory.consolidation
-    due = config is not None and config.enabled and config.interval is not Interval.MANUAL
-    report(agent.tidy(consolidate=due), terminal)
+    report(agent.tidy(Interval.AFTER_SESSION, Interval.AFTER_AUTONOMOUS), terminal)
     return finish.status
 
 
@@ -88,7 +85,7 @@ def triggered(agent: RoleAgent, task: str, trigger: str, terminal: Terminal) -> 
     if agent.remembers:
         told = f"Daemon trigger ({trigger}): {result.output[:_SUMMARY_CHARS]}"
         agent.memory.capture(told, "daemon_run", {"trigger_type": trigger}, session=session)
-    agent.tidy(consolidate=False)
+    agent.tidy()
 
 
 def _called(messages: list[ModelMessage]) -> bool:

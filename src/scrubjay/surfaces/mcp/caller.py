@@ -1,8 +1,8 @@
 """Who calls over MCP: an agent, in the session that its client names, if it names one.
 
 What a model stores is never the owner's own word, whatever key it came by. Nor is it trusted where
-nobody watches over what the model has read: a session that its host names can be marked as tainted;
-without one, what tells agents how to act waits in quarantine for a person.
+nobody watches over what the model has read: a host that names a session in our own words can mark
+it as tainted; without one, what tells agents how to act waits in quarantine for a person.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from scrubjay.verbs import VERBS, perform
 SESSION: Final = "scrubjay/session"
 """The key in `_meta` of a request by which a client names its session."""
 _TURN: Final = "x-codex-turn-metadata"
-"""The key by which Codex does, as `session_id` of an object."""
+"""The key by which Codex does, as `session_id` of an object. It tells nobody what it has read."""
 
 
 _QUARANTINED: Final = (
-    "It tells agents how to act, and no client session vouches for it: a person has to approve it "
+    "It tells agents how to act, and no host vouches for the session: a person has to approve it "
     "(`scrubjay quarantine`) before it is in any brief."
 )
 
@@ -65,14 +65,15 @@ class AgentCaller:
         self,
         access: Access,
         scope: Scope,
-        session: str | None,
+        meta: Mapping[str, Any] | None,
         *,
         ready: Callable[..., object],
     ) -> None:
         self._access = access
         self._scope = scope
         self._ready = ready
-        self.session = session
+        self.session = session_of(meta)
+        self._vouched = self.session is not None and bool((meta or {}).get(SESSION))
         self.scope_missing = False
         """Whether a verb found no scope: nothing was ever stored in it."""
         self.note = ""
@@ -89,9 +90,8 @@ class AgentCaller:
             )
         self._access.check_covered(self._scope, verb.grant)
         # A session may be tainted before anything is stored: what it stores first must know.
-        create = verb.creates or name == "mark_tainted"
         try:
-            self._ready(self._scope, create=create)
+            self._ready(self._scope, create=verb.creates or name == "mark_tainted")
         except NotFound:
             self.scope_missing = True
             raise
@@ -103,7 +103,7 @@ class AgentCaller:
         return result
 
     def store(self, **fields: Any) -> Any:
-        """Store a memory of an agent in its session; without one no order is trusted."""
+        """Store a memory of an agent in its session; no order is trusted where nobody vouches."""
         terms = self._terms(fields, Kind(fields.get("kind") or Kind.FACT))
         return self.do("retain", **(fields | terms))
 
@@ -122,15 +122,16 @@ class AgentCaller:
 
     def _terms(self, fields: Mapping[str, Any], kind: Kind) -> dict[str, Any]:
         """Fields of a write that the caller does not choose."""
-        if self.session is not None:
-            return {"session": self.session}
+        terms: dict[str, Any] = {} if self.session is None else {"session": self.session}
+        if self._vouched:
+            return terms
         if not kind.behavioral:
             # A model is given a memory with all its fields.
             found = (ordering(text, self._access.kind_of) for text in _texts([*fields.values()]))
             read = next((one for one in found if one is not None), None)
             if read is None:
-                return {}
+                return terms
             kind = read
         self.note = _QUARANTINED
         origin = lowest((self._access.holder.origin, Origin.OTHER_AGENT))
-        return {"origin": origin, "kind": kind}
+        return terms | {"origin": origin, "kind": kind}

@@ -21,7 +21,7 @@ from scrubjay.model.errors import ScrubjayError
 from scrubjay.model.origin import Actor
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Clock
-from scrubjay.surfaces.mcp.caller import AgentCaller, session_of
+from scrubjay.surfaces.mcp.caller import AgentCaller
 from scrubjay.surfaces.mcp.server import MemoryServer
 from scrubjay.surfaces.mcp.tools import MemoryTool
 from scrubjay.verbs import VERBS
@@ -49,8 +49,8 @@ class LocalDoor:
         self, verb: str, context: Context[Any, Any], work: Callable[[AgentCaller], T]
     ) -> T:
         """Run the work of a verb in a thread; a write that has begun is finished."""
-        session = session_of(context.request_context.meta)
-        caller = AgentCaller(self._access, self._scope, session, ready=self._engine.open)
+        meta = context.request_context.meta
+        caller = AgentCaller(self._access, self._scope, meta, ready=self._engine.open)
         through = self.bridge.write if VERBS[verb].writes else self.bridge.read
         return await through(lambda: work(caller))
 
@@ -71,7 +71,10 @@ def serve(engine: Kernel, clock: Clock, scope: Scope, *, read_only: bool = False
         finally:
             await door.bridge.close()
 
-    anyio.run(answer)
+    try:
+        anyio.run(answer)
+    except* BrokenPipeError:  # the client is gone, and nobody reads
+        pass
 
 
 async def _run(server: MemoryServer) -> None:
@@ -103,7 +106,7 @@ def refusal_of(error: Exception) -> JSONRPCError | None:
     asked = None if read is None else read.get("id")
     if read is not None and (asked is None or "method" not in read):
         return None  # a notification, or an answer
-    if isinstance(asked, bool) or not isinstance(asked, int | str) or not _writable(str(asked)):
+    if isinstance(asked, bool) or not isinstance(asked, int | str) or not str(asked).isprintable():
         asked = None
     told = "The line is no message of JSON-RPC, or holds half a character."
     return JSONRPCError(jsonrpc="2.0", id=asked, error=ErrorData(code=PARSE_ERROR, message=told))
@@ -116,7 +119,3 @@ def _object(given: object) -> dict[str, object] | None:
     except (ValueError, RecursionError):
         return None
     return read if isinstance(read, dict) and "jsonrpc" in read else None
-
-
-def _writable(text: str) -> bool:
-    return text.isprintable() and text.encode("utf-8", "replace").decode() == text

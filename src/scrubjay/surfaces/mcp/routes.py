@@ -25,7 +25,7 @@ from scrubjay.service.rest import BY_NAME
 from scrubjay.service.routes import as_json
 from scrubjay.service.service import METADATA, Service
 from scrubjay.service.telemetry import Span
-from scrubjay.surfaces.mcp.caller import AgentCaller, as_agent, session_of
+from scrubjay.surfaces.mcp.caller import AgentCaller, as_agent
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import Context
@@ -131,10 +131,9 @@ class ServiceDoor:
         self, verb: str, context: Context[Any, Any], work: Callable[[AgentCaller], T]
     ) -> T:
         """Run the work of a verb through an endpoint of the service."""
-        session = session_of(context.request_context.meta)
-        http = context.request_context.request
+        meta, http = context.request_context.meta, context.request_context.request
         assert http is not None
-        return await ToolEndpoint(self._service, verb, session, work).run(
+        return await ToolEndpoint(self._service, verb, meta, work).run(
             Request(http.scope, _silent)  # the SDK itself watches whether the client is there
         )
 
@@ -155,10 +154,10 @@ class ToolEndpoint(HttpEndpoint[T]):
     """One tool call as a request of the service, by the key that its message came with."""
 
     def __init__(
-        self, service: Service, verb: str, session: str | None, work: Callable[[AgentCaller], T]
+        self, service: Service, verb: str, meta: Any, work: Callable[[AgentCaller], T]
     ) -> None:
         super().__init__(service, BY_NAME[verb], name=f"mcp_{verb}")
-        self._session = session
+        self._meta = meta
         self._run = work
 
     async def authenticate(self, request: Request) -> Key:
@@ -177,8 +176,8 @@ class ToolEndpoint(HttpEndpoint[T]):
         """Perform the verb as an agent."""
         assert visit.scope is not None
         access = self.service.access(visit.holder)
-        caller = AgentCaller(access, visit.scope, self._session, ready=self.service.ready)
-        span.asked({"session": self._session})
+        caller = AgentCaller(access, visit.scope, self._meta, ready=self.service.ready)
+        span.asked({"session": caller.session})
         result = self._run(caller)
         span.answered(result)
         return result

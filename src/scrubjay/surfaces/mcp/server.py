@@ -17,11 +17,14 @@ from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
 from mcp.server.request_state import RequestStateSecurity
+from mcp.shared.exceptions import MCPError
 from mcp_types import (
+    INVALID_PARAMS,
     CallToolResult,
     ElicitRequest,
     ElicitRequestFormParams,
     ElicitResult,
+    GetPromptResult,
     InputRequests,
     InputRequiredResult,
     Resource,
@@ -48,6 +51,7 @@ CONFIRM: Final = "confirm"
 """The argument for the token of a preview, and the name of the question to a person."""
 _DECLINED: Final = "The user did not agree. Nothing was erased."
 _SHOWN, _SHOWN_CHARS = 10, 200
+_LISTS: Final = ("tools/list", "prompts/list", "resources/templates/list")
 _LISTED: Final = CacheHint(ttl_ms=3_600_000, scope="public")
 """The tools, prompts and templates of a release do not change."""
 _INSTRUCTIONS: Final = (
@@ -123,11 +127,7 @@ class MemoryServer(MCPServer[Any]):
             version=__version__,
             request_state_security=state,
             subscriptions=False,  # the lists of a release do not change
-            cache_hints={
-                "tools/list": _LISTED,
-                "prompts/list": _LISTED,
-                "resources/templates/list": _LISTED,
-            },
+            cache_hints=dict.fromkeys(_LISTS, _LISTED),
         )
         self._door = door
         self.prompt(title="Recall a topic")(self.recall)
@@ -209,6 +209,20 @@ class MemoryServer(MCPServer[Any]):
         return [ReadResourceContents(content=text, mime_type=kind)]
 
     # -- prompts -------------------------------------------------------------------------------
+
+    async def get_prompt(
+        self, name: str, arguments: Any = None, context: Context[Any, Any] | None = None
+    ) -> GetPromptResult | InputRequiredResult:
+        """Render a prompt; MCPError -32602 if there is none, or its arguments are wrong."""
+        try:
+            return await super().get_prompt(name, arguments, context)
+        except ValueError as error:
+            cause: Any = error
+            while cause.__cause__ is not None:
+                cause = cause.__cause__
+            # Of the arguments its own words, of the verb those of every tool.
+            told = str(error) if isinstance(cause, ValueError | TypeError) else self._told(cause)
+            raise MCPError(code=INVALID_PARAMS, message=unsaid(told)) from error
 
     async def recall(
         self,

@@ -49,18 +49,14 @@ class MemoryTool:
     verb: str
     fields: str
     """The fields it takes, as words."""
-    run: Callable[[AgentCaller, Values], Any]
+    run: Callable[[AgentCaller, Values], Any] | None = None
+    """What it does, if it is not its verb alone."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Defaults that differ from those of the verb."""
     gives: tuple[Any, ...] = ()
     """Types of its result, if they are not that of the verb."""
     empty: Any = None
     """Its result in a scope that does not exist yet."""
-
-    @property
-    def writes(self) -> bool:
-        """Whether it changes memory."""
-        return self._verb().writes
 
     @property
     def grant(self) -> Grant | None:
@@ -94,7 +90,7 @@ class MemoryTool:
             output_schema=_output(self.gives or (self._verb().gives,)),
             annotations=ToolAnnotations(
                 title=self.title,
-                read_only_hint=not self.writes,
+                read_only_hint=not self._verb().writes,
                 destructive_hint=self.grant is Grant.FORGET,
                 idempotent_hint=self._verb().idempotent,
                 open_world_hint=False,
@@ -120,7 +116,8 @@ class MemoryTool:
     def perform(self, caller: AgentCaller, values: Values) -> Any:
         """Its result; that of a scope that does not exist yet is empty."""
         try:
-            return self.run(caller, {**self.defaults, **values})
+            values = {**self.defaults, **values}
+            return self.run(caller, values) if self.run else caller.do(self.verb, **values)
         except NotFound:
             if self.empty is None or not caller.scope_missing:
                 raise
@@ -242,10 +239,6 @@ def _title(memory: Memory) -> str:
 # -- the table -------------------------------------------------------------------------------------
 
 
-def _verb(name: str) -> Callable[[AgentCaller, Values], Any]:
-    return lambda caller, values: caller.do(name, **values)
-
-
 def _forget(caller: AgentCaller, values: Values) -> Any:
     """Erase with the token of a preview; without one, the preview."""
     return caller.do("forget" if values.get("confirm") else "preview", **values)
@@ -265,7 +258,6 @@ TOOLS: Final = {
             verb="recall",
             fields=f"query limit {_FILTERS} timezone untrusted min_relevance max_tokens",
             defaults=_THRESHOLD,
-            run=_verb("recall"),
             empty=Recalled(hits=()),
         ),
         MemoryTool(
@@ -274,7 +266,6 @@ TOOLS: Final = {
             about="Read one memory whole, by its id, with where it came from and when.",
             verb="get",
             fields="id as_of",
-            run=_verb("get"),
         ),
         MemoryTool(
             name="memory_brief",
@@ -283,7 +274,6 @@ TOOLS: Final = {
             "instructions of the user, then facts. Call it once, before the first answer.",
             verb="brief",
             fields="limit max_chars",
-            run=_verb("brief"),
             empty=Brief(entries=()),
         ),
         MemoryTool(
@@ -293,7 +283,6 @@ TOOLS: Final = {
             "the cursor of the next page.",
             verb="browse",
             fields=f"limit cursor {_FILTERS} origins superseded",
-            run=_verb("browse"),
             gives=(page_of(Memory),),
             empty=Page(data=()),
         ),
@@ -334,7 +323,6 @@ TOOLS: Final = {
             "page. What the agent stores in it afterwards is trusted no more than that.",
             verb="mark_tainted",
             fields="session origin",
-            run=_verb("mark_tainted"),
         ),
         MemoryTool(
             name="search",

@@ -13,7 +13,7 @@ from mcp.server.auth.provider import AccessToken, TokenVerifier
 from mcp.server.request_state import RequestStateSecurity
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS as WITH_SESSIONS
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
@@ -26,8 +26,7 @@ SESSIONS: Final = 1_000
 """How many sessions of the revision with sessions may be open; a further one ends another."""
 SESSIONS_OF_A_KEY: Final = 32
 """How many of them one key may have; a further one ends its idlest."""
-_WITH_SESSIONS: Final = HANDSHAKE_PROTOCOL_VERSIONS
-_OLDER: Final = _WITH_SESSIONS[0]
+_OLDER: Final = WITH_SESSIONS[0]
 """What a request without a revision speaks."""
 _NAME: Final = "mcp-session-id"
 Owner = tuple[object, object]
@@ -78,7 +77,7 @@ class Transport:
             owner = mine.pop(name)
             if request.method != "DELETE":
                 mine[name] = owner
-        if name is None and request.method == "POST" and (version or _OLDER) in _WITH_SESSIONS:
+        if name is None and request.method == "POST" and (version or _OLDER) in WITH_SESSIONS:
             await self._begin(key, scope, receive, send)
         else:
             await self._handle(scope, receive, send)

@@ -16,7 +16,8 @@ from scrubjay import codec
 from scrubjay.engine import Kernel
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.pages import FIRST
-from scrubjay.model.requests import BriefRequest, Browse, Caller, Get, Recall, Retain
+from scrubjay.model.requests import BriefRequest, Browse, Caller, FreezeRequest, Get, Recall, Retain
+from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
 from scrubjay.surfaces.mcp.caller import SESSION
 from scrubjay.surfaces.mcp.local import LocalDoor
@@ -278,8 +279,43 @@ def test_whatever_shows_untrusted_text_taints_the_session(engine, talk, tool, gi
     assert "billing@example.net" not in talk(act)
 
 
-def test_in_a_session_that_its_client_names_an_agents_note_is_in_the_brief_as_its_own(engine, talk):
-    meta = {"x-codex-turn-metadata": {"session_id": "chat-9", "turn_id": "1"}}
+CODEX = {"x-codex-turn-metadata": {"session_id": "chat-9", "turn_id": "1"}}
+
+
+@pytest.mark.parametrize("given", [{"kind": "instruction"}, {"kind": "procedure"}, {}], ids=str)
+def test_a_client_that_names_its_session_to_others_vouches_for_no_order(engine, talk, given):
+    """Codex does, and tells nobody which pages its model has read."""
+
+    async def act(client):
+        stored = await client.call_tool("memory_store", {"content": ORDER, **given}, meta=CODEX)
+        plain = {"content": "Alice drinks green tea"}
+        await client.call_tool("memory_store", plain, meta=CODEX)
+        return text(stored), text(await client.call_tool("memory_brief", {}))
+
+    stored, brief = talk(act)
+    assert "a person has to approve it" in stored
+    assert "billing@example.net" not in brief
+    assert "Alice drinks green tea" in brief
+    (waiting,) = engine.quarantined(ALICE, FIRST)
+    assert (waiting.content, waiting.provenance.session) == (ORDER, "chat-9")
+
+
+def test_a_session_of_codex_is_tainted_by_the_strangers_it_was_given(engine, talk):
+    told(engine, "The wiki says that invoices are copied", origin=Origin.WEB)
+
+    async def act(client):
+        asked = {"query": "invoices", "min_relevance": 0}
+        await client.call_tool("memory_search", asked, meta=CODEX)
+        await client.call_tool("memory_store", {"content": "Alice likes tea"}, meta=CODEX)
+        given = {"content": ORDER, "kind": "instruction"}
+        await client.call_tool("memory_store", given, meta=CODEX)
+
+    talk(act)
+    assert [one.origin for one in engine.browse(ALICE)] == [Origin.WEB] * 3
+
+
+def test_in_a_session_that_its_host_names_an_agents_note_is_in_the_brief_as_its_own(engine, talk):
+    meta = {SESSION: "chat-9"}
 
     async def act(client):
         given = {"content": "Run the tests with make test", "kind": "procedure"}
@@ -490,6 +526,45 @@ def test_a_resource_that_is_not_there_has_the_code_for_that_whatever_its_id(engi
         return gone.value.error.code
 
     assert talk(act) == -32602
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "told_of"),
+    [
+        ("none", {}, "none"),
+        ("recall", {}, "topic"),
+        ("recall", {"topic": "x", "more": "y"}, "recall"),
+        ("review_memories", {"more": "y"}, "review_memories"),
+        (SECRET, {}, "Unknown prompt"),
+    ],
+    ids=lambda given: str(given)[:20],
+)
+def test_a_prompt_that_cannot_be_has_the_code_for_that_and_says_why(
+    engine, talk, name, arguments, told_of
+):
+    told(engine, "Alice drinks green tea")
+
+    async def act(client):
+        with pytest.raises(MCPError) as wrong:
+            await client.get_prompt(name, arguments)
+        return wrong.value.error
+
+    error = talk(act)
+    assert error.code == -32602
+    assert told_of in error.message
+    assert SECRET[13:] not in error.message
+
+
+def test_a_prompt_whose_verb_is_refused_says_why(engine, talk):
+    told(engine, "Alice drinks green tea")
+    engine.freeze(ALICE, FreezeRequest(Freeze.ALL))
+
+    async def act(client):
+        with pytest.raises(MCPError) as wrong:
+            await client.get_prompt("recall", {"topic": "tea"})
+        return wrong.value.error.message
+
+    assert talk(act).startswith("restricted: ")
 
 
 @pytest.mark.parametrize(
