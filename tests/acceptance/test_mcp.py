@@ -10,8 +10,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import httpx2
@@ -24,6 +26,7 @@ import scrubjay
 from scrubjay.access import Grant
 from scrubjay.engine import Kernel
 from scrubjay.model.origin import Actor, Origin
+from scrubjay.model.requests import Retain
 from scrubjay.model.scope import Scope
 from scrubjay.service.issuer import Template, Trust
 from scrubjay.service.service import UNLIMITED, Options, Rates
@@ -382,11 +385,11 @@ def test_a_line_that_is_no_message_is_answered_and_ends_nothing(tmp_path, line, 
 # -- sessions of the older revision ------------------------------------------------------------
 
 
-def opening(running: Running, key: str) -> httpx2.Response:
+def opening(running: Running, key: str, **capabilities: Any) -> httpx2.Response:
     """Begin a session by hand."""
     hello = {
         "protocolVersion": REVISIONS["legacy"],
-        "capabilities": {},
+        "capabilities": capabilities,
         "clientInfo": {"name": "t", "version": "1"},
     }
     message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
@@ -445,3 +448,77 @@ def test_opening_sessions_has_the_rate_of_writes(engine, home):
         assert statuses.count(429) >= 1
         assert statuses[:3] == [200] * 3
         assert opening(running, running.key("acme/bob")).status_code == 200
+
+
+# -- messages that stay open -------------------------------------------------------------------
+
+
+def forgetting(running: Running, key: str, session: str, padding: int = 0) -> httpx2.Response:
+    """Ask to forget what is about tea, in a session whose client puts questions to a person."""
+    call = {"name": "memory_forget", "arguments": {"query": "tea"}, "_meta": {"p": "x" * padding}}
+    message = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}
+    headers = headed(key, session)
+    return httpx2.post(f"{running.url}/mcp", json=message, headers=headers, timeout=60)
+
+
+def test_a_question_that_nobody_answers_is_given_up_and_nothing_is_erased(
+    engine, running, monkeypatch
+):
+    monkeypatch.setattr("scrubjay.surfaces.mcp.server.ANSWER_SECONDS", 0.2)
+    told = engine.retain(ALICE, Retain("Alice drinks green tea")).id
+    key = running.key("acme/alice")
+    session = opening(running, key, elicitation={}).headers["mcp-session-id"]
+    answered = forgetting(running, key, session).text
+    assert "elicitation/create" in answered
+    assert "The user did not agree. Nothing was erased." in answered
+    assert [one.id for one in engine.browse(ALICE)] == [told]
+
+
+def test_a_message_that_stays_open_takes_no_room_from_others_for_ever(engine, home, monkeypatch):
+    """The room of all bodies is that of every tenant."""
+    monkeypatch.setattr("scrubjay.service.service.TOGETHER_BYTES", 6_000)
+    monkeypatch.setattr("scrubjay.surfaces.mcp.routes.ANSWER_SECONDS", 3.0)
+    engine.retain(ALICE, Retain("Alice drinks green tea"))
+    engine.retain(Scope("acme", "bob"), Retain("Bob drinks green tea"))
+    with (
+        serving(engine, home.clock, Options(rates=UNLIMITED), planes=[McpPaths()]) as running,
+        ThreadPoolExecutor() as threads,
+    ):
+        keys = running.key("acme/alice"), running.key("acme/bob")
+        alice, bob = (
+            opening(running, key, elicitation={}).headers["mcp-session-id"] for key in keys
+        )
+        begun = Event()
+
+        def asking(_: object) -> str:
+            begun.set()
+            return "Really?"
+
+        monkeypatch.setattr("scrubjay.surfaces.mcp.server._told", asking)
+        open_ = threads.submit(forgetting, running, keys[0], alice, 5_000)
+        assert begun.wait(30)
+        assert forgetting(running, keys[1], bob, 5_000).status_code == 503
+        with pytest.raises(httpx2.RemoteProtocolError):  # its stream was cut off
+            open_.result()
+        begun.clear()
+        again = threads.submit(forgetting, running, keys[1], bob, 5_000)
+        assert begun.wait(30)
+        with pytest.raises(httpx2.RemoteProtocolError):
+            again.result()
+
+
+def test_a_client_that_is_gone_ends_the_server_without_a_traceback(tmp_path):
+    env = {**os.environ, "SCRUBJAY_HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "scrubjay", "mcp"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=env, stdin=pipe, stdout=pipe, stderr=pipe) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        assert server.stderr is not None
+        server.stdout.close()
+        with suppress(BrokenPipeError):
+            for number in range(3):
+                _write(server, {"id": number, "method": "ping"})
+            server.stdin.close()
+        assert server.stderr.read() == b""
+        assert server.wait() == 0

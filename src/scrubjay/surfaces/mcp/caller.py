@@ -24,6 +24,8 @@ from scrubjay.verbs import VERBS, perform
 
 SESSION: Final = "scrubjay/session"
 """The key in `_meta` of a request by which a client names its session."""
+ANSWER_SECONDS: Final = 300.0
+"""How long a message may be open at most, for a person to answer a question that it brings."""
 _TURN: Final = "x-codex-turn-metadata"
 """The key by which Codex does, as `session_id` of an object. It tells nobody what it has read."""
 

@@ -27,14 +27,13 @@ from scrubjay.surfaces.mcp.tools import MemoryTool
 from scrubjay.verbs import VERBS
 
 T = TypeVar("T")
-_GRANTS = (Grant.READ, Grant.WRITE, Grant.FORGET)
 
 
 class LocalDoor:
     """A door to one scope of a home, for the agent at the other end of a pipe."""
 
     def __init__(self, engine: Kernel, clock: Clock, scope: Scope, *, read_only: bool) -> None:
-        grants = (Grant.READ,) if read_only else _GRANTS
+        grants = (Grant.READ,) if read_only else (Grant.READ, Grant.WRITE, Grant.FORGET)
         holder = replace(everything(Actor.AGENT), scopes=(str(scope),), grants=grants)
         self._engine = engine
         self._access = Access(engine, Keys(engine, clock), holder)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from starlette.requests import Request
@@ -25,7 +25,7 @@ from scrubjay.service.rest import BY_NAME
 from scrubjay.service.routes import as_json
 from scrubjay.service.service import METADATA, Service
 from scrubjay.service.telemetry import Span
-from scrubjay.surfaces.mcp.caller import AgentCaller, as_agent
+from scrubjay.surfaces.mcp.caller import ANSWER_SECONDS, AgentCaller, as_agent
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import Context
@@ -114,7 +114,10 @@ class _Messages:
                 take(message.get("body", b""))
                 return message
 
-            await answer(scope, taken, send)
+            # What stands open for ever would keep its part of the room from everybody.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(ANSWER_SECONDS):
+                    await answer(scope, taken, send)
 
 
 class ServiceDoor:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Final, Protocol, TypeVar
 from urllib.parse import unquote
 
+import anyio
 from mcp.server.caching import CacheHint
 from mcp.server.elicitation import AcceptedElicitation
 from mcp.server.lowlevel.helper_types import ReadResourceContents
@@ -39,7 +40,7 @@ from scrubjay.conversation.secrecy import unsaid
 from scrubjay.model.clean import one_line
 from scrubjay.model.errors import InvalidRequest, NotFound
 from scrubjay.model.results import Preview
-from scrubjay.surfaces.mcp.caller import AgentCaller
+from scrubjay.surfaces.mcp.caller import ANSWER_SECONDS, AgentCaller
 from scrubjay.surfaces.mcp.tools import ENTRY, TOOLS, MemoryTool, Values, fenced, result_of
 
 T = TypeVar("T")
@@ -156,7 +157,9 @@ class MemoryServer(MCPServer[Any]):
             if isinstance(result, Preview) and len(result) and _may_ask(context):
                 if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
                     return _question(result)
-                asked = await context.elicit(_told(result), Confirmation)
+                asked: Any = None
+                with anyio.move_on_after(ANSWER_SECONDS):
+                    asked = await context.elicit(_told(result), Confirmation)
                 if not isinstance(asked, AcceptedElicitation) or not asked.data.confirm:
                     raise ToolError(_DECLINED)
                 values |= {CONFIRM: result.token}
@@ -230,10 +233,8 @@ class MemoryServer(MCPServer[Any]):
         context: Context[Any, Any],
     ) -> str:
         """Put what is remembered about a topic before the conversation."""
-        search = TOOLS["memory_search"].perform
-        found = await self._door.run(
-            "recall", context, lambda caller: search(caller, {"query": topic})
-        )
+        ask = TOOLS["memory_search"].perform
+        found = await self._door.run("recall", context, lambda one: ask(one, {"query": topic}))
         return found.markdown() or f"Nothing is remembered about {topic}."
 
 
@@ -265,14 +266,12 @@ def review_memories(
 
 def _reading(uri: str) -> tuple[str, str, Callable[[AgentCaller], str]] | None:
     """The verb behind a resource, its media type, and how it is read; None if it is not ours."""
-    place, _, name = uri.removeprefix("memory://").partition("/")
-    name = unquote(name)
+    name = unquote(uri.removeprefix("memory://").partition("/")[2])
     if uri == BRIEF:
-        brief = TOOLS["memory_brief"].perform
-        return "brief", _MARKDOWN, lambda caller: brief(caller, {}).markdown
+        return "brief", _MARKDOWN, lambda one: TOOLS["memory_brief"].perform(one, {}).markdown
     if uri == STATS:
         return "statistics", _JSON, lambda caller: codec.to_json(caller.do("statistics")).decode()
-    if uri.startswith(ENTRY) and place == "entries":
+    if uri.startswith(ENTRY):
         return "get", _MARKDOWN, lambda caller: fenced(caller.do("get", id=name))
     if uri.startswith(SESSION):
         return "browse", _MARKDOWN, lambda caller: _session(caller, name)

@@ -69,10 +69,9 @@ class MemoryTool:
     @cached_property
     def _wanted(self) -> codec.Wanted:
         known = codec.wanted(self._verb().request)
-        chosen = {name: known[name] for name in self.fields.split()}
         return {
-            name: (hint, self.defaults.get(name, default))
-            for name, (hint, default) in chosen.items()
+            name: (known[name][0], self.defaults.get(name, known[name][1]))
+            for name in self.fields.split()
         }
 
     @cached_property
