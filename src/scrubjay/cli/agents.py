@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from scrubjay import files
 from scrubjay import settings as reading
@@ -20,6 +20,8 @@ from scrubjay.model.errors import InvalidRequest, NotFound
 from scrubjay.model.origin import Actor
 
 if TYPE_CHECKING:
+    from io import TextIOWrapper
+
     from scrubjay.surfaces.initrunner.role_agent import RoleAgent
     from scrubjay.surfaces.initrunner.roles import MemoryType, Role
 
@@ -228,6 +230,8 @@ def chat(
     found = _role(role, compose, service)
     from scrubjay.surfaces.initrunner.chat import Chat
 
+    # A byte that is no text would end the conversation, or the request to the model.
+    cast("TextIOWrapper", sys.stdin).reconfigure(errors="replace")
     if interactive():
         with suppress(ImportError):
             import_module("readline")  # lines can be edited and repeated; they are kept nowhere
@@ -262,6 +266,8 @@ def run(
 
     Example: scrubjay run role.yaml --task "Check the backups and say what is missing"
     """
+    if not task.strip():
+        raise InvalidRequest("The task is empty.", hint="Say what the agent is to do.")
     found = _role(role, compose, service)
     from scrubjay.surfaces.initrunner import unattended
 

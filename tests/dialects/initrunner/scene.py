@@ -56,7 +56,7 @@ class Scene:
         target.write_text(yaml.safe_dump(document, sort_keys=False))
         return target
 
-    def run(self, command: str, *arguments: object, stdin: str = "") -> Done:
+    def run(self, command: str, *arguments: object, stdin: str | bytes = "") -> Done:
         """Run a command on the role file: `memory list`, `chat`."""
         return self.cli(*command.split(), self.file, *arguments, stdin=stdin)
 

@@ -231,6 +231,22 @@ def test_no_escape_sequence_of_the_model_reaches_the_terminal(scene: Scene) -> N
     assert "\x1b" not in scene.run("chat", stdin="Hi\nexit\n").out
 
 
+def test_bytes_that_are_no_text_cost_no_conversation(scene: Scene) -> None:
+    done = scene.run("chat", stdin=b"caf\xe9\n/forget \xff\nmore\n")
+    assert done.code == 0
+    assert done.err == ""
+    assert "caf\ufffd" in scene.model.told(0)
+    assert "more" in scene.model.told()
+
+
+@pytest.mark.parametrize("task", ["", "  ", "\n"])
+def test_an_empty_task_is_refused_before_anything_is_asked(scene: Scene, task: str) -> None:
+    done = scene.run("run", f"--task={task}")
+    assert done.code == 2
+    assert "Say what the agent is to do." in done.err
+    assert scene.model.requests == []
+
+
 # -- tasks -----------------------------------------------------------------------------------------
 
 

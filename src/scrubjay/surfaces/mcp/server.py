@@ -157,13 +157,12 @@ class MemoryServer(MCPServer[Any]):
             if isinstance(result, Preview) and len(result) and _may_ask(context):
                 if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
                     return _question(result)
-                asked: Any = None
+                asked = None
                 with anyio.move_on_after(ANSWER_SECONDS):
                     asked = await context.elicit(_told(result), Confirmation)
                 if not isinstance(asked, AcceptedElicitation) or not asked.data.confirm:
                     raise ToolError(_DECLINED)
-                values |= {CONFIRM: result.token}
-                result, note = await self._perform(tool, values, context)
+                result, note = await self._perform(tool, values | {CONFIRM: result.token}, context)
         except ToolError:
             raise
         except Exception as error:  # seam: what is expected is told, all else the SDK logs
