@@ -67,13 +67,12 @@ def serve(engine: Kernel, clock: Clock, scope: Scope, *, read_only: bool = False
         door = LocalDoor(engine, clock, scope, read_only=read_only)
         try:
             await _run(MemoryServer(door))
+        except* BrokenPipeError:  # the client is gone, and nobody reads
+            pass
         finally:
             await door.bridge.close()
 
-    try:
-        anyio.run(answer)
-    except* BrokenPipeError:  # the client is gone, and nobody reads
-        pass
+    anyio.run(answer)
 
 
 async def _run(server: MemoryServer) -> None:

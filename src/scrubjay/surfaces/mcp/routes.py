@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 PATH: Final = "/mcp"
-_HTTP: Final = "scrubjay.surfaces.mcp.transport"
-"""The module that stands on the SDK, whose import takes a second."""
 
 
 class McpPaths:
@@ -84,7 +82,8 @@ class McpPaths:
         if self._over.is_set():
             return
         try:
-            http = await asyncio.to_thread(importlib.import_module, _HTTP)
+            # It stands on the SDK, whose import takes a second.
+            http = await asyncio.to_thread(importlib.import_module, f"{__package__}.transport")
             self.transport = transport = http.Transport(service, ServiceDoor(service))
         except Exception as error:  # seam: each request is told, and the service goes on
             ready.set_exception(error)

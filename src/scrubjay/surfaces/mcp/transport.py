@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from contextlib import AbstractAsyncContextManager
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend
@@ -26,11 +26,9 @@ SESSIONS: Final = 1_000
 """How many sessions of the revision with sessions may be open; a further one ends another."""
 SESSIONS_OF_A_KEY: Final = 32
 """How many of them one key may have; a further one ends its idlest."""
-_OLDER: Final = WITH_SESSIONS[0]
-"""What a request without a revision speaks."""
+_OLDER: Final = (None, *WITH_SESSIONS)
+"""The revisions with sessions; a request without one speaks the first of them."""
 _NAME: Final = "mcp-session-id"
-Owner = tuple[object, object]
-"""Credentials and user of who opened a session, as the SDK compares them."""
 
 
 class KeyVerifier(TokenVerifier):
@@ -60,8 +58,8 @@ class Transport:
             transport_security=checked, max_request_body_size=MEGABYTE, max_sessions=SESSIONS
         )
         self._service = service
-        self._open = defaultdict[str, dict[str, Owner]](dict)
-        """The sessions of each key, the idlest first, and who opened them."""
+        self._open = defaultdict[str, dict[str, Any]](dict)
+        """The sessions of each key, the idlest first, with credentials and user of their owner."""
         self._opening = Counter[str]()
         self._answer = AuthContextMiddleware(self.server.session_manager.handle_request)
 
@@ -77,7 +75,7 @@ class Transport:
             owner = mine.pop(name)
             if request.method != "DELETE":
                 mine[name] = owner
-        if name is None and request.method == "POST" and (version or _OLDER) in WITH_SESSIONS:
+        if name is None and request.method == "POST" and version in _OLDER:
             await self._begin(key, scope, receive, send)
         else:
             await self._handle(scope, receive, send)
@@ -88,9 +86,8 @@ class Transport:
         await service.meter.spend(key, BY_NAME["retain"], service.bridge)
         if self._opening[key] >= SESSIONS_OF_A_KEY:
             raise Problem(429, "rate_limited", "This key is opening too many sessions at once.")
-        while (held := sum(map(len, self._open.values()))) and (
-            held + self._opening.total() >= SESSIONS
-        ):
+        # What is open, or opening; only what is open can be ended.
+        while sum(map(len, self._open.values())) >= max(1, SESSIONS - self._opening.total()):
             await self._end(scope, max(self._open.values(), key=len))
 
         async def noted(message: Message) -> None:
@@ -107,7 +104,7 @@ class Transport:
         while len(mine) > SESSIONS_OF_A_KEY:
             await self._end(scope, mine)
 
-    async def _end(self, scope: Scope, sessions: dict[str, Owner]) -> None:
+    async def _end(self, scope: Scope, sessions: dict[str, Any]) -> None:
         """End the idlest of a key's sessions as its client would."""
         name = next(iter(sessions))
         auth, user = sessions.pop(name)
