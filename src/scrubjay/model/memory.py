@@ -54,12 +54,13 @@ def wording(content: str, tags: Iterable[str]) -> str:
 
 PREFIX_CHARS = 8
 """The least characters of the beginning of an id that may stand for it."""
-_MADE_ID = re.compile(r".*[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_UUID_CHARS = 36
 
 
 def made_id(id: str) -> bool:
     """Whether an id ends with a UUID, as every id that is not the caller's own."""
-    return _MADE_ID.fullmatch(id) is not None
+    return _UUID.fullmatch(id[-_UUID_CHARS:]) is not None
 
 
 def abbreviated(id: str) -> bool:

@@ -38,7 +38,6 @@ _OWN: Final = frozenset(
 """Fields with a form of their own; others are left out if they are None."""
 _OPTIONAL: Final = tuple(name for name in Memory.__struct_fields__ if name not in _OWN)
 _times: Final = attrgetter(*_TIMES)
-_TIMED: Final = frozenset(_TIMES)
 _LISTS: Final = frozenset({"tags", "sources"})
 # By value: a look into a mapping is ten times as quick as a call of an enum's class.
 _KINDS: Final = {kind.value: kind for kind in Kind}
@@ -154,10 +153,12 @@ def _build(record: dict[str, Any], *, number: int, version: int) -> Memory:
     found["recorded_at"] = datetime.fromisoformat(record["recorded_at"])
     if "provenance" in record:
         found["provenance"] = _provenance(record["provenance"])
-    for name in _LISTS & record.keys():
-        found[name] = tuple(record[name])
-    for name in _TIMED & record.keys():
-        found[name] = record[name] and datetime.fromisoformat(record[name])
+    for name in _LISTS:
+        if name in record:
+            found[name] = tuple(record[name])
+    for name in _TIMES:
+        if name in record:
+            found[name] = record[name] and datetime.fromisoformat(record[name])
     return Memory(**found)
 
 

@@ -37,6 +37,8 @@ NOTHING: Final = -1
 KINDS: Final = tuple(Kind)
 ORIGINS: Final = (*(one for one in Origin if one is not Origin.QUOTED), Origin.QUOTED)
 """By the codes of segments that are written: a new origin gets the next code."""
+_KIND_CODES: Final = {kind: code for code, kind in enumerate(KINDS)}
+_ORIGIN_CODES: Final = {origin: code for code, origin in enumerate(ORIGINS)}
 TRUST: Final = 1 - np.array([0, 1, 2, 3, 4, 5, 6, 3.5], np.float32) / np.float32(6)
 """The share of trust in a ranking, by code: `quoted` stands between `import` and `other_agent`."""
 SIGNS: Final = ("timed", "asks", "instructs", "prefers")
@@ -165,8 +167,8 @@ class Columns(Struct, frozen=True, kw_only=True):
             recorded=np.array([memory.recorded_at.timestamp() for memory in memories], np.float64),
             retired=np.array([_seconds(memory.retired_at) for memory in memories], np.float64),
             expires=np.array([_seconds(memory.expires_at) for memory in memories], np.float64),
-            kind=np.array([KINDS.index(memory.kind) for memory in memories], np.uint8),
-            origin=np.array([ORIGINS.index(memory.origin) for memory in memories], np.uint8),
+            kind=np.array([_KIND_CODES[memory.kind] for memory in memories], np.uint8),
+            origin=np.array([_ORIGIN_CODES[memory.origin] for memory in memories], np.uint8),
             importance=np.array([memory.importance for memory in memories], np.float32),
             pinned=np.array([memory.pinned for memory in memories], np.bool_),
             approved=np.array([memory.approved is not None for memory in memories], np.bool_),
