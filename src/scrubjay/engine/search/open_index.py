@@ -26,7 +26,7 @@ from scrubjay.model.errors import (
 )
 from scrubjay.model.memory import Memory, wording
 from scrubjay.model.retention import RetentionState
-from scrubjay.model.rows import Collection, Row
+from scrubjay.model.rows import Collection, Head, Row
 from scrubjay.ports import Result, View
 
 _PAGE = 1024
@@ -45,6 +45,7 @@ class OpenIndex:
         self.lock = threading.RLock()
         self.used = False
         """Whether a recall used it: then all of it is in memory."""
+        self.seen: Head | None = None
         self.reset()
 
     def reset(self) -> None:
@@ -61,6 +62,8 @@ class OpenIndex:
         self.used = False
         self.limits: RetentionState | None = None
         """The retention of the scope, as of the last catch-up."""
+        self._reached: Head | None = None
+        """The head up to which it is caught up."""
 
     @property
     def size(self) -> int:
@@ -86,9 +89,14 @@ class OpenIndex:
     def catch_up(self, *, deadline: float | None = None) -> int:
         """Bring the index up to the head; returns how many changes were left at the deadline.
 
+        The head is not read again if whoever holds the lock has just seen it (`seen`).
+
         A segment that does not open costs time: everything is read from the rows then. A row that
         does not open is left out, so that one damaged memory does not take all others along.
         """
+        seen, self.seen = self.seen, None
+        if seen is not None and seen == self._reached and not self.late:
+            return 0
         try:
             return self.opened.read(lambda view: self._follow(view, deadline))
         except (SealBroken, KeyMissing):
@@ -101,8 +109,8 @@ class OpenIndex:
         return self.opened.read(lambda view: self._follow(view, deadline, lenient=True))
 
     def _follow(self, view: View, deadline: float | None, *, lenient: bool = False) -> int:
-        position = view.head().memory
-        index = self.index
+        self._reached, index = None, self.index
+        position = (head := view.head()).memory
         self.limits = self.opened.limits.read(view)
         # It may have missed erasures nobody can tell any more, or be one of rows that were lost.
         # What was dropped before the index was begun it never held, however far it has come since.
@@ -122,6 +130,8 @@ class OpenIndex:
             self.opened.kept.follow(index.seq, (row.id for row in rows))
             if deadline is not None and self.opened.ports.clock.monotonic() >= deadline:
                 break
+        if index.seq == position.seq:
+            self._reached = head
         return position.seq - index.seq
 
     def _begin(self, view: View, *, from_rows: bool) -> ScopeIndex:

@@ -21,6 +21,7 @@ from scrubjay.engine.search.postings import (
     Floats,
     Mask,
     Match,
+    Places,
     Postings,
     Rows,
     TermCounts,
@@ -177,11 +178,11 @@ class Snapshot:
         return (own > 0) / np.maximum(distance, np.float32(_NEAREST)), common
 
     @cached_property
-    def _understood(self) -> tuple[Mask, np.intp]:
-        """Mask of the rows in languages the embedder knows, where it does not know all."""
+    def _understood(self) -> tuple[Mask, Places]:
+        """Mask of the rows in languages the embedder knows, where not in all, and the others."""
         assert self._foreign is not None
         known: Mask = ~self._foreign
-        return known, np.intp(np.count_nonzero(known))
+        return known, np.flatnonzero(self._foreign)
 
     def match(self, wanted: Sequence[Wanted]) -> Match:
         """Match every row with the query terms."""
@@ -195,7 +196,7 @@ class Snapshot:
         mean = self._mean
         turned = vector - mean
         length = float(np.sqrt(turned @ turned))
-        unknown = self._foreign is not None and not self._understood[1]
+        unknown = self._foreign is not None and not self._understood[0].any()
         if not length or not vector.any() or not self._vectors or unknown:
             nothing = np.zeros(len(self.columns), np.float32)
             return nothing, nothing
@@ -205,8 +206,9 @@ class Snapshot:
         found: Floats = (dots - np.float32(mean @ turned)) * nearness
         if self._foreign is not None:
             # As `mean` does it; that one would also count the rows anew.
-            known, count = self._understood
-            found[self._foreign] = np.float32(np.add.reduce(found, where=known) / count)
+            known, others = self._understood
+            count = np.intp(len(known) - len(others))
+            found[others] = np.float32(np.add.reduce(found, where=known) / count)
         return found, dots * np.float32(length) + common
 
     def _dot(self, query: Floats) -> Floats:

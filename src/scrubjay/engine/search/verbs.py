@@ -110,6 +110,7 @@ def short(indexed: OpenIndex) -> Short | None:
             return None  # the recall itself will say what is wrong
         # What is due is for a thread to advance: were it never asked, it would stay due.
         if not (head.due or opened.counters.late) and 0 <= head.memory.seq - index.seq <= CHANGES:
+            indexed.seen = head
             return Short(indexed, held.pop_all())
     return None
 
