@@ -301,12 +301,14 @@ def freeze(opened: OpenScope, level: Freeze, *, actor: Actor) -> Freeze:
 
 CHUNK: Final = 512
 """How many memories one transaction writes: other writers wait no longer than for these."""
+FOLLOWED: Final = 4
+"""After how many chunks the index follows: large steps cost less, small ones less memory."""
 OF_ITEM: Final = (InvalidRequest, Forbidden, NotFound, LimitReached, Conflict)
 """Errors that concern one item; any other one, such as a full disk, concerns all that follow."""
 
 
 class Follow(Protocol):
-    """Called when a chunk is durable, and told whether it was the last."""
+    """Called when some chunks are durable, and told whether the last is."""
 
     def __call__(self, *, last: bool) -> None:
         """Take in what was written."""
@@ -328,8 +330,9 @@ def retain_many(
         work = partial(_store, opened, drafts, caller, atomic=request.atomic)
         receipts += opened.write(work)
         opened.ports.reach(Failpoint.RETAIN_COMMITTED)
-        if follow is not None:
-            follow(last=len(receipts) == len(items))
+        last = len(receipts) == len(items)
+        if follow is not None and (last or (at // size + 1) % FOLLOWED == 0):
+            follow(last=last)
     return RetainedMany.of(receipts)
 
 
