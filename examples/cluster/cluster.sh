@@ -8,7 +8,7 @@
 #
 # CLUSTER_DIR    where everything is kept (default: scrubjay-cluster in the folder for temporary files)
 # CLUSTER_PORT   first of 40 ports on 127.0.0.1 (default: 18300); clients use this one
-# SCRUBJAY       the program (default: scrubjay), with the extras server, postgres and s3
+# SCRUBJAY       the program (default: scrubjay), with the extras server, postgres, s3 and pkcs11
 #
 # install.sh beside it installs the servers. On several machines each part is the same, with other
 # addresses, three etcd, TLS, and three replicas in Swift: docs/scale.md.
@@ -22,6 +22,7 @@ readonly POSTGRES_1=$((FRONT + 11)) POSTGRES_2=$((FRONT + 12))
 readonly PATRONI_1=$((FRONT + 21)) PATRONI_2=$((FRONT + 22))
 readonly ETCD=$((FRONT + 25)) ETCD_PEER=$((FRONT + 26))
 readonly SWIFT=$((FRONT + 31)) MEMCACHED=$((FRONT + 35))
+readonly MODULE=/usr/lib/softhsm/libsofthsm2.so
 readonly ALL="etcd postgres swift nodes haproxy"
 export PATH=$PATH:/usr/sbin LC_ALL=C.UTF-8
 umask 022
@@ -193,6 +194,9 @@ SCRUBJAY_HOME=$DIR/node$1
 SCRUBJAY_STORE=postgres://scrubjay@127.0.0.1:$POSTGRES_1,127.0.0.1:$POSTGRES_2/scrubjay
 SCRUBJAY_BLOBS=s3://memories/blobs?endpoint=http://127.0.0.1:$SWIFT
 PGPASSWORD=$(cat "$DIR/password")
+SCRUBJAY_ROOT_KEY=pkcs11:token=cluster;object=scrubjay?module-path=$MODULE
+SCRUBJAY_PKCS11_PIN=$(cat "$DIR/password")
+SOFTHSM2_CONF=$DIR/softhsm/conf
 AWS_ACCESS_KEY_ID=memory:scrubjay
 AWS_SECRET_ACCESS_KEY=$(cat "$DIR/password")
 END
@@ -200,16 +204,18 @@ END
 
 start_nodes() {
     local n lines
+    mkdir -p "$DIR/softhsm/tokens"
+    # The root key is in a token, which all nodes ask, and from which nobody can read it.
+    if [ ! -f "$DIR/softhsm/conf" ]; then
+        echo "directories.tokendir = $DIR/softhsm/tokens" >"$DIR/softhsm/conf"
+        SOFTHSM2_CONF=$DIR/softhsm/conf softhsm2-util --init-token --free --label cluster \
+            --so-pin "$(cat "$DIR/password")" --pin "$(cat "$DIR/password")" >>"$DIR/log/softhsm"
+    fi
     for n in 1 2; do
-        mkdir -p "$DIR/node$n"
         mapfile -t lines < <(node_environment "$n")
-        if [ "$n" = 1 ]; then
-            # The first node makes the root key; the other one gets a copy of it.
-            [ -d "$DIR/node1/keys" ] ||
-                (umask 077 && env "${lines[@]}" "$SCRUBJAY" keys create cluster --scope '*' \
-                    --grant read --grant write --grant forget --grant export >"$DIR/api-key")
-        elif [ ! -d "$DIR/node$n/keys" ]; then
-            cp -a "$DIR/node1/keys" "$DIR/node$n/keys"
+        if [ ! -f "$DIR/api-key" ]; then
+            (umask 077 && env "${lines[@]}" "$SCRUBJAY" keys create cluster --scope '*' \
+                --grant read --grant write --grant forget --grant export >"$DIR/api-key")
         fi
         background "node$n" env "${lines[@]}" "$SCRUBJAY" serve --port $((FRONT + n))
         until_ready "node$n" answers "http://127.0.0.1:$((FRONT + n))/readyz"

@@ -1,1 +1,1 @@
-examples/cluster/install.sh postgresql patroni etcd swift haproxy
+examples/cluster/install.sh postgresql patroni etcd swift softhsm haproxy
