@@ -105,9 +105,9 @@ def test_without_the_bucket_memories_are_kept_and_found(cluster: Example) -> Non
     jay.retain("Dora plays the cello")
     assert "Nantes" in jay.recall("Where does Dora live?").hits[0].memory.content
     cluster.start("swift")
-    long = {"content": "a long one " * 5_900, "metadata": {"more": "of it " * 1_000}}
-    jay.retain(**long, id="long-1")  # too long for a row
-    assert jay.get("long-1").content == long["content"]
+    long = "a long one " * 5_900
+    jay.retain(long, id="long-1", metadata={"more": "of it " * 1_000})  # too long for a row
+    assert jay.get("long-1").content == long
 
 
 def test_stopped_it_leaves_no_process_and_started_again_it_has_everything(
