@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from scrubjay.adapters.blobs.files import FileBlobs
 from scrubjay.adapters.disk import Disk
 from scrubjay.adapters.distillers.lazy import LazyRules
-from scrubjay.adapters.keyrings.file import KEY_FILE, KEYCHAIN_FILE, FileWrapper
+from scrubjay.adapters.keyrings.file import KEY_FILE, KEYCHAIN_FILE, DerivedWrapper, FileWrapper
 from scrubjay.adapters.keyrings.folder import KeysFolder
 from scrubjay.adapters.keyrings.passphrase import PassphraseWrapper
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
@@ -47,6 +47,8 @@ Courier = Callable[[bytes, Mapping[str, str]], object]
 """Sends a body with headers; it returns once that was received, and raises otherwise."""
 MOVED_FILE: Final = "moved"
 """In the data folder of a home whose memories were moved to a database: its address."""
+DERIVED: Final = "derived:file"
+"""The `root_key` of a home whose key file is a master: wrapping keys are derived, one per owner."""
 ASKED_FIRST: Final = frozenset(UsePurpose) - {UsePurpose.FACTS}
 """Purposes that need consent where settings ask for it first."""
 _COURIER_SECONDS: Final = 10.0
@@ -330,10 +332,12 @@ def _distant(settings: Settings, folder: KeysFolder) -> Wrapper:
             "The root key is under a passphrase or in the system's keyring, not in a key file.",
             hint="Only the keys of a key file can be moved to a key service.",
         )
+    if settings.root_key == DERIVED:
+        return DerivedWrapper(FileWrapper(folder))
     if settings.root_key.startswith("pkcs11:"):
         with _needing("pkcs11"):
-            from scrubjay.adapters.keyrings.pkcs11 import Pkcs11Wrapper
-        return Pkcs11Wrapper(settings.root_key, folder, settings.pkcs11_pin)
+            from scrubjay.adapters.keyrings import pkcs11
+        return pkcs11.wrapper_of(settings.root_key, folder, settings.pkcs11_pin)
     with _needing("kms"):
         from scrubjay.adapters.keyrings.kms import KmsWrapper
     return KmsWrapper(settings.root_key, folder)

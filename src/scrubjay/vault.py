@@ -87,9 +87,14 @@ def join(*parts: str | bytes | int) -> bytes:
 
 def derive(secret: bytes, purpose: Purpose, scope: Scope | None = None, epoch: int = 0) -> bytes:
     """The sub-key of `secret` for one purpose in one scope and epoch."""
-    tenant, owner = (scope.tenant, scope.owner) if scope else ("", "")
-    info = join(_LABEL, purpose.value, tenant, owner, epoch)
+    info = derived_info(purpose, scope, epoch)
     return HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=info).derive(secret)
+
+
+def derived_info(purpose: Purpose, scope: Scope | None = None, epoch: int = 0) -> bytes:
+    """What a sub-key is derived over: every part behind its length."""
+    tenant, owner = (scope.tenant, scope.owner) if scope else ("", "")
+    return join(_LABEL, purpose.value, tenant, owner, epoch)
 
 
 class Cost(Struct, frozen=True, kw_only=True):

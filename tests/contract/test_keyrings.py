@@ -13,7 +13,7 @@ from scrubjay.adapters.keyrings.folder import KeysFolder
 from scrubjay.adapters.keyrings.keychain import KeychainWrapper
 from scrubjay.adapters.keyrings.kms import KmsWrapper
 from scrubjay.adapters.keyrings.passphrase import PassphraseWrapper
-from scrubjay.adapters.keyrings.pkcs11 import Pkcs11Wrapper
+from scrubjay.adapters.keyrings.pkcs11 import DerivingPkcs11Wrapper, Pkcs11Wrapper
 from scrubjay.engine import Keyring
 from scrubjay.ports import Slots, SystemClock, Wrapper
 from scrubjay.testing.clock import FakeClock
@@ -107,6 +107,16 @@ class TestPkcs11Keyring(SharedKeyringContract):
         return partial(token_keyring, tmp_path / "keys", token.address())
 
 
+class TestDerivingPkcs11Keyring(SharedKeyringContract):
+    """Slots in a keys folder, wrapped by keys that a token of SoftHSM derives."""
+
+    tested = frozenset({KeysFolder, DerivingPkcs11Wrapper})
+
+    @pytest.fixture
+    def open_keyring(self, token: SoftToken, tmp_path: Path) -> OpenKeyring:
+        return partial(token_keyring, tmp_path / "keys", f"{token.address()}&derive=owner")
+
+
 class TestKmsKeyring(SharedKeyringContract):
     """Slots in a keys folder, wrapped by keys in KMS."""
 
@@ -119,6 +129,7 @@ class TestKmsKeyring(SharedKeyringContract):
 
 SUITES = (
     TestPkcs11Keyring,
+    TestDerivingPkcs11Keyring,
     TestKmsKeyring,
     TestFileKeyring,
     TestDerivedKeyring,

@@ -22,7 +22,7 @@ import pytest
 
 from scrubjay.adapters.keyrings.folder import KeysFolder
 from scrubjay.adapters.keyrings.kms import KmsWrapper
-from scrubjay.adapters.keyrings.pkcs11 import Pkcs11Wrapper
+from scrubjay.adapters.keyrings.pkcs11 import wrapper_of
 from scrubjay.engine import Keyring
 from scrubjay.ports import SystemClock
 from tests.support.objects import ASIDE, VARIABLES
@@ -170,7 +170,7 @@ def relayed(service: KeyService) -> Iterator[Relay]:
 def token_keyring(keys: Path, address: str) -> Keyring:
     """A keyring whose root key is in a token."""
     folder = KeysFolder(keys, SystemClock())
-    return Keyring(folder, Pkcs11Wrapper(address, folder, PIN), SystemClock())
+    return Keyring(folder, wrapper_of(address, folder, PIN), SystemClock())
 
 
 def kms_keyring(keys: Path, address: str) -> Keyring:

@@ -14,7 +14,7 @@ from typing import Final
 
 from scrubjay import vault
 from scrubjay.adapters.keyrings.folder import KeysFolder, read_line, unhex, write_line
-from scrubjay.model.errors import InvalidRequest, KeyMissing, Locked
+from scrubjay.model.errors import InvalidRequest, KeyMissing, Locked, SealBroken
 from scrubjay.ports import SlotPlace
 from scrubjay.vault import Purpose
 
@@ -194,6 +194,12 @@ class DerivedWrapper(LocalWrapper):
 
     def secret(self, root: bytes, place: SlotPlace, generation: int) -> bytes:
         return vault.derive(root, Purpose.ROOT, place.owner, generation)
+
+    def _unwrap(self, place: SlotPlace, slot: bytes, roots: Mapping[int, bytes]) -> bytes:
+        try:
+            return super()._unwrap(place, slot, roots)
+        except SealBroken:  # from before keys were derived here: `rotate --root` wraps it anew
+            return self._masters.unwrap(place, slot)
 
     def admit(self) -> None:
         self._masters.admit()

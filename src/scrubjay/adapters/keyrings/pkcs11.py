@@ -15,7 +15,14 @@ from typing import Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import pkcs11
-from pkcs11 import Attribute, GCMParams, KeyType, Mechanism, ObjectClass
+from pkcs11 import (
+    Attribute,
+    GCMParams,
+    KeyType,
+    Mechanism,
+    MechanismFlag,
+    ObjectClass,
+)
 from pkcs11 import exceptions as refused
 
 from scrubjay import vault
@@ -28,7 +35,9 @@ _EXAMPLE: Final = (
     "It is pkcs11:token=NAME;object=KEY?module-path=/path/of/the/module.so, as in RFC 7512;"
     " the PIN is in SCRUBJAY_PKCS11_PIN or in the file that pin-source=file:… names."
 )
-_KNOWN: Final = frozenset({"module-path", "pin-source"})
+_KNOWN: Final = frozenset({"module-path", "pin-source", "derive"})
+_DERIVED: Final = "owner"
+"""What `derive` says for a wrapping key of each owner."""
 _ID_BYTES: Final = 16
 _TAG_BITS: Final = 8 * vault.TAG_BYTES
 _BROKEN: Final = (refused.EncryptedDataInvalid, refused.EncryptedDataLenRange, refused.DataInvalid)
@@ -182,6 +191,63 @@ class Pkcs11Wrapper(DistantWrapper):
         return _keys(session, {Attribute.LABEL: f"{self._label}.{number}"})
 
 
+class DerivingPkcs11Wrapper(Pkcs11Wrapper):
+    """Wrapper whose keys are derived from masters in a PKCS#11 token, one for each owner.
+
+    A token gives no master out, so HKDF-Expand is its MAC: HMAC-SHA256 of the master over the same
+    `info` as for masters in a file, and a byte of one. A master is random, and needs no extraction.
+    """
+
+    def make(self, number: int) -> None:
+        template = {Attribute.SENSITIVE: True, Attribute.EXTRACTABLE: False}
+        self._token.ask(
+            lambda session: session.generate_key(
+                KeyType.GENERIC_SECRET,
+                8 * vault.KEY_BYTES,
+                id=self._folder.clock.random(_ID_BYTES),
+                label=f"{self._label}.{number}",
+                store=True,
+                mechanism=Mechanism.GENERIC_SECRET_KEY_GEN,
+                capabilities=MechanismFlag.SIGN,
+                template=template,
+            )
+        )
+
+    def seal(self, number: int, place: SlotPlace, key: bytes) -> bytes:
+        nonce, info = self._folder.clock.random(vault.NONCE_BYTES), _info(number, place)
+
+        def call(session: Any) -> tuple[bytes, bytes]:
+            first = min(self._all_of(session, number), key=lambda one: bytes(one.id))
+            return bytes(first.id), bytes(first.sign(info, mechanism=Mechanism.SHA256_HMAC))
+
+        name, secret = self._token.ask(call)
+        where = {"address": place.address, "purpose": place.purpose}
+        return name + vault.wrap(secret, key, nonce=nonce, **where)
+
+    def unseal(self, number: int, place: SlotPlace, sealed: bytes) -> bytes:
+        name, slot, info = sealed[:_ID_BYTES], sealed[_ID_BYTES:], _info(number, place)
+
+        def call(session: Any) -> bytes:
+            for key in self._all_of(session, number):
+                if bytes(key.id) == name:
+                    return bytes(key.sign(info, mechanism=Mechanism.SHA256_HMAC))
+            raise SealBroken("The master of this key slot was destroyed.")
+
+        secret = self._token.ask(call)
+        return vault.unwrap(secret, slot, address=place.address, purpose=place.purpose)
+
+
+def _info(number: int, place: SlotPlace) -> bytes:
+    """What the wrapping key of an owner is derived over, with the byte HKDF-Expand ends with."""
+    return vault.derived_info(vault.Purpose.ROOT, place.owner, number) + b"\x01"
+
+
+def wrapper_of(url: str, folder: KeysFolder, pin: str | None = None) -> Pkcs11Wrapper:
+    """The wrapper that an address names: root keys that wrap, or masters that are derived from."""
+    derived = f"derive={_DERIVED}" in urlsplit(url).query.split("&")
+    return (DerivingPkcs11Wrapper if derived else Pkcs11Wrapper)(url, folder, pin)
+
+
 def _keys(session: Any, wanted: dict[Attribute, Any]) -> list[Any]:
     return list(session.get_objects({Attribute.CLASS: ObjectClass.SECRET_KEY, **wanted}))
 
@@ -199,7 +265,8 @@ def _checked(url: str) -> tuple[str, str, str, str, float]:
     pairs = [part.partition("=") for part in parts.path.split(";")]
     path = {name: unquote(value) for name, _, value in pairs}
     source = given.get("pin-source", "")
-    valid = path.keys() == {"token", "object"} and all(path.values()) and given.get("module-path")
+    named = path.keys() == {"token", "object"} and all(path.values()) and given.get("module-path")
+    valid = named and given.get("derive", _DERIVED) == _DERIVED
     if parts.scheme != "pkcs11" or not valid or not (not source or source.startswith("file:")):
         raise InvalidRequest("The address of the root key is not a PKCS#11 URI.", hint=_EXAMPLE)
     return given["module-path"], path["token"], path["object"], source, cache_seconds(given)

@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from scrubjay.engine.ledger import consolidation
 from scrubjay.engine.ledger.backlog import Backlog
 from scrubjay.engine.ledger.jobs import check_writable, derived_by
+from scrubjay.engine.scope import purposes
 from scrubjay.engine.scope.open_scope import OpenScope, day
 from scrubjay.engine.scope.scope_values import Notes
 from scrubjay.engine.scope.sealed_values import NEVER
@@ -44,6 +45,7 @@ from scrubjay.model.echo import plain_words
 from scrubjay.model.jobs import Insight
 from scrubjay.model.memory import Kind, Memory, Provenance, wording
 from scrubjay.model.origin import Actor, Origin, lowest
+from scrubjay.model.purposes import UsePurpose
 from scrubjay.model.rows import Collection
 from scrubjay.model.text import tokens
 from scrubjay.model.turns import Piece, derived_id
@@ -98,6 +100,7 @@ class _Derived(Struct, frozen=True, kw_only=True):
 
     episodes: Sequence[Memory]
     memories: Sequence[Memory]
+    by_model: bool = False
 
 
 def compact(opened: OpenScope, request: Compact, *, progress: Progress, actor: Actor) -> Compacted:
@@ -143,7 +146,12 @@ def waiting(opened: OpenScope, view: View) -> int:
 
 
 def _by(opened: OpenScope) -> str:
-    return EXTRACTIVE if opened.ports.extractor is None else derived_by(opened)
+    return derived_by(opened) if _asks(opened) else EXTRACTIVE
+
+
+def _asks(opened: OpenScope) -> bool:
+    """Whether a model writes the summaries: there is one, and text may be sent to it."""
+    return opened.ports.extractor is not None and purposes.may(opened, UsePurpose.MODEL)
 
 
 def _noted(opened: OpenScope, view: View) -> _Plan | None:
@@ -256,14 +264,14 @@ def _prove(
     ask = recall_trial.asker(opened, asked)
     before, trials = ask(found.entries), list[CompactionTrial]()
     outcome, derived = CompactionOutcome.LOSES_RECALL, list[_Derived]()
-    by_model = opened.ports.extractor is not None
+    by_model = _asks(opened)
     attempts = (1.0,) if by_model else _KEPT
     groups = list(_groups(found.due))
     for number, kept in enumerate(attempts):
         derived = []
         for group in groups:
             progress(number * len(groups) + len(derived), len(attempts) * len(groups))
-            derived.append(_derive(opened, group, kept))
+            derived.append(_derive(opened, group, kept, by_model=by_model))
         after = list(_afterwards(opened, found, derived))
         sizes = sum(tokens(entry.memory.content) for entry in after)
         trials.append(CompactionTrial(kept=kept, tokens=sizes, recall=ask(after)))
@@ -302,9 +310,11 @@ _Extract = tuple[str, Sequence[Memory]]
 """A text, and the episodes it is made of."""
 
 
-def _derive(opened: OpenScope, group: Sequence[Memory], kept: float) -> _Derived:
+def _derive(opened: OpenScope, group: Sequence[Memory], kept: float, *, by_model: bool) -> _Derived:
     """What takes the place of a group: a summary in pieces, and facts."""
-    model = opened.ports.extractor
+    model = opened.ports.extractor if by_model else None
+    if by_model and not _asks(opened):  # it was withdrawn meanwhile: the group stays as it is
+        return _Derived(episodes=(), memories=())
     if model is None:
         summary = [
             extract
@@ -325,9 +335,8 @@ def _derive(opened: OpenScope, group: Sequence[Memory], kept: float) -> _Derived
         summary = [(text, group) for text, _ in _packed((one, group[0]) for one in parts)]
         facts = found.insights
     summaries = [_summary(opened, group, *one) for one in summary]
-    return _Derived(
-        episodes=group, memories=[*summaries, *consolidation.facts(opened, group, facts)]
-    )
+    memories = [*summaries, *consolidation.facts(opened, group, facts)]
+    return _Derived(episodes=group, memories=memories, by_model=by_model)
 
 
 def _spend(opened: OpenScope, tokens_in: int, tokens_out: int) -> None:
@@ -427,7 +436,9 @@ def _apply(
     """Carry a plan out, group by group; whatever was done of it before is not done again."""
     if derived is None:
         there = opened.read(lambda view: _numbered(opened, view, set(plan.episodes)))
-        derived = [_derive(opened, group, plan.kept) for group in _groups(there)]
+        derived = [
+            _derive(opened, group, plan.kept, by_model=_asks(opened)) for group in _groups(there)
+        ]
     repeats = opened.read(lambda view: _numbered(opened, view, set(plan.repeats)))
     again = (repeats[at : at + _GROUP] for at in range(0, len(repeats), _GROUP))
     groups = [*derived, *(_Derived(episodes=some, memories=()) for some in again)]
@@ -484,6 +495,8 @@ def _replace(
     opened: OpenScope, group: _Derived, vectors: Mapping[str, bytes | None], actor: Actor, tx: Tx
 ) -> bool:
     """Write what was derived and archive the originals; not if one of them has changed."""
+    if group.by_model and not purposes.is_on(opened, Notes(opened, tx), UsePurpose.MODEL):
+        return False  # withdrawn while the model was at work: its answer is not kept
     now = opened.moment()
     current = [opened.peek(tx, one.id) for one in group.episodes]
     if any(

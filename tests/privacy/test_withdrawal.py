@@ -1,0 +1,101 @@
+"""A purpose that was withdrawn: nothing of it is derived or sent, also where a model is at work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from scrubjay.adapters.distillers.chat import ChatExtractor, ChatModel
+from scrubjay.engine import Kernel, Policy
+from scrubjay.model.jobs import AllowJobs, JobKind, Work
+from scrubjay.model.memory import Kind
+from scrubjay.model.purposes import SetPurpose
+from scrubjay.model.requests import Extract, Recall, Retain
+from scrubjay.model.scope import Scope
+from scrubjay.model.turns import Record
+from tests.support.engines import MemoryHome
+from tests.support.model_server import ModelServer, note, serve_model
+
+ALICE = Scope("acme", "alice")
+
+
+@pytest.fixture
+def model() -> Iterator[ModelServer]:
+    with serve_model() as server:
+        yield server
+
+
+@pytest.fixture
+def home(model: ModelServer) -> MemoryHome:
+    home = MemoryHome("withdrawal")
+    asked = ChatModel(base_url=model.openai_url, name="m", attempts=1)
+    home.extractor = ChatExtractor(asked, clock=home.clock, sleep=lambda _: None)
+    return home
+
+
+def withdraw(engine: Kernel) -> None:
+    engine.set_purpose(ALICE, SetPurpose(purpose="model", on=False))
+
+
+def told(engine: Kernel) -> list[str]:
+    return [one.content for one in engine.browse(ALICE) if "sails" in one.content]
+
+
+def test_an_answer_that_is_on_its_way_is_dropped(home: MemoryHome, model: ModelServer) -> None:
+    """Withdrawn in another process while the model thinks, its answer is not kept."""
+    engine = home.engine()
+    engine.record(ALICE, Record(id="t1", user="I was out on the water again.", assistant="Nice."))
+    model.notes = [note("Alice sails on Sundays")]
+    model.thinking = lambda _: withdraw(home.engine())
+    engine.extract(ALICE, Extract())
+    assert len(model.turns) == 1
+    assert told(engine) == []
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("kind", [JobKind.CONSOLIDATION, JobKind.COMPACTION])
+def test_no_job_sends_text_to_a_model_that_is_not_allowed(
+    home: MemoryHome, model: ModelServer, kind: JobKind, on: bool
+) -> None:
+    """Consolidation and compaction go without it, or not at all; allowed, they do ask it."""
+    model.says = " ".join
+    engine = home.engine()
+    for number in range(120):
+        said = f"We met at alpha{number} and talked of beta{number}, gamma and delta"
+        engine.retain(ALICE, Retain(said, kind=Kind.EPISODE))
+    home.clock.advance(days=91)
+    if not on:
+        withdraw(engine)
+    engine.allow_jobs(ALICE, AllowJobs(kinds=(kind,)))
+    engine.work(ALICE, Work(kinds=(kind,)))
+    assert bool(model.batches) is on
+
+
+def test_a_compaction_under_way_stops_sending_and_keeps_nothing_of_the_model(
+    home: MemoryHome, model: ModelServer
+) -> None:
+    """Withdrawn while the first group is at the model: no second one is sent, no answer kept."""
+    engine = home.engine()
+    for number in range(120):
+        said = f"We met at alpha{number} and talked of beta{number}, gamma and delta"
+        engine.retain(ALICE, Retain(said, kind=Kind.EPISODE))
+    home.clock.advance(days=91)
+
+    def says(texts: list[str]) -> str:
+        withdraw(home.engine())
+        return " ".join(["sails", *texts])
+
+    model.says = says
+    engine.compact(ALICE)
+    assert len(model.batches) <= 2, "a summary and the facts of one group"
+    assert told(engine) == []
+
+
+def test_the_least_similarity_of_the_seed_is_a_setting(home: MemoryHome) -> None:
+    """0.7 by setting hides what the embedder's own default shows, and says where it is from."""
+    engine = home.engine(Policy(min_similarity=0.7))
+    assert engine.embedding.floor == (0.7, "setting")
+    engine.retain(ALICE, Retain("Alice prefers green tea"))
+    asked = Recall("What does she drink?", min_similarity=engine.embedding.floor[0])
+    assert engine.recall(ALICE, asked).hits == ()
