@@ -337,7 +337,6 @@ def examine(
                 told = f"The keys in {settings.keys} do not open the scope at {address}."
                 advice = "It was written with other keys: put those back to read it."
                 yield Finding("keys", told, advice)
-            yield _readers(engine)
             yield from _requests(engine, clock)
             yield from _notices(engine, settings, clock)
             for scope in engine.scopes():
@@ -346,6 +345,7 @@ def examine(
                     yield from _times(engine, scope, now, backup_days)
                 except ScrubjayError as error:
                     yield Finding(str(scope), error.message, error.hint)
+            yield _readers(engine)  # last, because it works on what is due, as every verb does
     except ScrubjayError as error:
         yield Finding("data", error.message, error.hint)
 
