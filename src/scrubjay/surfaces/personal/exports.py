@@ -29,6 +29,7 @@ from scrubjay.model.errors import (
     OutcomeUnknown,
     ScrubjayError,
     Stale,
+    UserLocked,
 )
 from scrubjay.model.memory import Result
 from scrubjay.model.origin import Actor
@@ -45,6 +46,8 @@ KEPT: Final = timedelta(hours=24)
 _FOLDER: Final = "exports"
 _AT_ONCE: Final = 5
 """How many exports of one memory there are at once; each takes room on the disk for a day."""
+_PASSING: Final = (Busy, Full, KeyUnavailable, OutcomeUnknown, Stale, UserLocked)
+"""Failures that pass: the export is made by a later round, or is past its time by then."""
 _log = logging.getLogger(__name__)
 
 
@@ -218,7 +221,7 @@ class Exports:
         for _, sheet in list(self._book.sheets(ExportSheet, _FOLDER)):
             try:
                 done += self._advance(sheet, progress)
-            except (Busy, Full, KeyUnavailable, OutcomeUnknown, Stale) as error:  # it passes
+            except _PASSING as error:
                 _log.warning("export.left_waiting", extra={"code": error.code})
             except Exception as error:  # seam: what cannot be made must not hold up all others
                 code = error.code if isinstance(error, ScrubjayError) else "internal"
