@@ -10,16 +10,21 @@ import pytest
 from msgspec.structs import replace
 
 from scrubjay import bootstrap, settings
+from scrubjay.adapters.stores.postgres.store import PostgresStore
+from scrubjay.adapters.stores.shards import ShardedStore
 from scrubjay.cli.app import run
 from scrubjay.engine import Kernel
 from scrubjay.engine.transfer import move
 from scrubjay.engine.transfer.move import move_shard, sharded
-from scrubjay.model.errors import Conflict, InvalidRequest, KeyMissing, NotFound
+from scrubjay.model.errors import Conflict, InvalidRequest, KeyMissing, NotFound, OutcomeUnknown
 from scrubjay.model.requests import Browse, Destroy, Forget, Get, Recall, Retain
+from scrubjay.model.rows import Collection
 from scrubjay.model.scope import Scope
+from scrubjay.testing.store_rows import a_row
 from tests.acceptance.peers import ALICE
 from tests.support.objects import ObjectServer
 from tests.support.postgres import PostgresServer
+from tests.support.proxy import Loss, PostgresProxy
 
 BOB = Scope("local", "bob")
 WRITERS = 16
@@ -146,6 +151,45 @@ def test_a_key_that_is_added_during_a_move_goes_along(shards: settings.Settings)
     assert mover._ports.keyring.slots.read(address)["conversation.1"] == mine
     engine.close()
     mover.close()
+
+
+def let_pass(behind: PostgresServer, ahead: PostgresServer) -> None:
+    """Commit transactions until one server has many more than the other."""
+    ((number,),) = behind.sql("SELECT pg_current_xact_id()::text")
+    ahead.sql(
+        f"DO $$ BEGIN WHILE pg_current_xact_id()::text::bigint < {int(number) + 1_000}"
+        " LOOP COMMIT; END LOOP; END $$"
+    )
+
+
+def rows_of(store: ShardedStore) -> int:
+    with store.read("alice") as view:
+        return view.count(Collection.MEMORY)
+
+
+@pytest.mark.parametrize(("loss", "happened"), [(Loss.ANSWER, True), (Loss.REQUEST, False)])
+def test_what_became_of_a_commit_is_asked_where_it_was_made_though_the_scope_has_moved(
+    postgres: PostgresServer, database: str, loss: Loss, happened: bool
+) -> None:
+    """The number of a transaction says nothing on another server, or something untrue."""
+    server = PostgresServer()
+    # There the number is that of a committed transaction, or of one that is yet to come.
+    let_pass(*((postgres, server) if loss is Loss.REQUEST else (server, postgres)))
+    with PostgresProxy(postgres.folder) as proxy:
+        store = ShardedStore(
+            PostgresStore(proxy.through(database)), {"other": PostgresStore(server.database())}
+        )
+        store.replace_place("alice", "home")
+        store.create("alice")
+        proxy.losing = loss
+        with pytest.raises(OutcomeUnknown) as lost:
+            store.write("alice", lambda tx: tx.put(Collection.MEMORY, a_row("one")))
+        move_shard(store, "alice", "other")
+        assert store.resolve("alice", lost.value.commit) is happened
+        assert rows_of(store) == happened
+        assert store.resolve("alice", "elsewhere:7/00000001") is None
+        store.close()
+    server.end()
 
 
 def test_a_scope_is_not_moved_to_two_places_or_to_one_that_is_not_configured(

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, ExitStack, suppress
 from itertools import chain
 from typing import Any, Final, TypeVar
 
-from scrubjay.model.errors import NotFound, StoreError
+from scrubjay.model.errors import NotFound, OutcomeUnknown, StoreError
 from scrubjay.model.results import Exhibit
 from scrubjay.model.rows import MOVED, Due, Head
 from scrubjay.ports import Catalog, Result, Shared, Slots, Store, Tx, View, every_entry
@@ -174,13 +174,24 @@ class ShardedStore:
             except NotFound as error:
                 raise _Lacking(error) from error
 
+        def call(store: Store) -> Result:
+            try:
+                return store.write(address, here, erasing=erasing)
+            except OutcomeUnknown as error:
+                # The number of a transaction says something in its own database alone.
+                name = next(name for name, one in self._stores.items() if one is store)
+                told = f"{name}:{error.commit}"
+                raise OutcomeUnknown(error.message, commit=told) from error
+
         try:
-            return self.on(address, lambda store: store.write(address, here, erasing=erasing))
+            return self.on(address, call)
         except _Lacking as error:
             raise error.lacking from None
 
     def resolve(self, address: str, commit: str) -> bool | None:
-        return self.on(address, lambda store: store.resolve(address, commit))
+        """By the database it was sent to, wherever the scope is by now."""
+        name, _, number = commit.partition(":")
+        return self._stores[name].resolve(address, number) if name in self._stores else None
 
     def lasting(self, address: str) -> bool:
         return self.on(address, lambda store: store.lasting(address))
