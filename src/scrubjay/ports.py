@@ -289,10 +289,10 @@ class Store(Protocol):
         """Whether a commit that `OutcomeUnknown` names happened; None if nobody can tell (yet)."""
 
     def lasting(self, address: str) -> bool:
-        """Whether all that was committed to the scope is as durable as this store promises.
+        """Whether all that was committed at an address, slots too, is as durable as promised.
 
         False while a commit could still be lost to a failover. Keys that an older copy would need
-        are deleted only once it is true.
+        are deleted only once it is true. An address without rows may have slots.
         """
 
     def warnings(self) -> Sequence[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -145,6 +147,55 @@ def test_a_commit_that_no_standby_has_does_not_last(
     primary.sql("SELECT pg_logical_emit_message(true, 'scrubjay', 'not on the standby')")
     assert not store.lasting("alice-address")
     standby.start()
+    store.close()
+
+
+@pytest.fixture
+def follower(primary: PostgresServer) -> Iterator[PostgresServer]:
+    """A standby that nobody waits for."""
+    server = PostgresServer(of=primary)
+    yield server
+    server.end()
+
+
+def test_a_root_key_is_destroyed_when_the_standby_has_what_the_next_one_wraps(
+    ram: Path, primary: PostgresServer, follower: PostgresServer, objects: ObjectServer
+) -> None:
+    """Before, a failover would leave slots that no root key opens: everything would be lost."""
+    home = home_on(ram, both(primary, follower, primary.database()), objects)
+    engine = node(home)
+    engine.retain(ALICE, Retain(content="green tea"))
+    receiver = follower.process("walreceiver")
+    os.kill(receiver, signal.SIGSTOP)
+    generations = engine._ports.keyring.wrapper.generations
+    engine.rotate_root()
+    assert list(generations()) == [1, 2]
+    os.kill(receiver, signal.SIGCONT)
+    engine.upkeep()
+    assert list(generations()) == [2]
+    primary.kill()
+    follower.promote()
+    other = node(home)
+    assert contents(other) == ["green tea"]
+    other.close()
+    engine.close()
+
+
+def test_without_a_synchronous_standby_past_keys_are_kept_as_long_as_was_asked(
+    database: str, postgres: PostgresServer
+) -> None:
+    """A standby that is away is not seen: time is all that a store can give it."""
+    store = PostgresStore(database, keep_seconds=3_600)
+    store.create("alice-address")
+    slot = store.slots.add("alice-address", "lookup", lambda: b"first")
+    assert not store.lasting("alice-address")
+    postgres.sql("UPDATE scrubjay.slot SET turned = now() - interval '2 hours'", database)
+    assert store.lasting("alice-address")
+    store.slots.exchange("alice-address", "lookup", slot, b"by another root key")
+    assert not store.lasting("alice-address")
+    postgres.sql("UPDATE scrubjay.slot SET turned = now() - interval '2 hours'", database)
+    store.write("alice-address", lambda tx: tx.set_slot("lookup", b"beside the rows"))
+    assert not store.lasting("alice-address")
     store.close()
 
 

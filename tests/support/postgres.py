@@ -96,6 +96,13 @@ class PostgresServer:
         """Kill it as an accident would: every process of it."""
         kill_server(self.data)
 
+    def process(self, kind: str) -> int:
+        """The id of one of its processes."""
+        leader = int((self.data / "postmaster.pid").read_text().split()[0])
+        children = Path(f"/proc/{leader}/task/{leader}/children").read_text().split()
+        named = {Path(f"/proc/{one}/cmdline").read_text(): int(one) for one in children}
+        return next(one for name, one in named.items() if kind in name)
+
     def promote(self) -> None:
         """Let a standby take over."""
         self._run("pg_ctl", "-D", str(self.data), "-w", "promote")

@@ -13,7 +13,7 @@ from scrubjay.adapters.keyrings.folder import KeysFolder
 from scrubjay.adapters.keyrings.keychain import KeychainWrapper
 from scrubjay.engine import Kernel, Keyring, Policy
 from scrubjay.model.errors import InvalidRequest, SealBroken
-from scrubjay.model.requests import Browse, Forget, Retain
+from scrubjay.model.requests import Browse, Destroy, Forget, Retain
 from scrubjay.model.results import Erasure
 from scrubjay.model.scope import Scope
 from scrubjay.testing.clock import FakeClock
@@ -223,6 +223,27 @@ def test_a_root_key_that_a_failover_could_need_is_not_destroyed() -> None:
     assert generations(home) == [2]
     home.cluster.fail_over()
     assert contents(home.engine()) == ["tea"]
+
+
+def test_a_root_key_that_opens_slots_of_no_scope_is_not_destroyed_too_early_either() -> None:
+    """The installation key is in such a slot: without it no name of any scope opens."""
+    home = RemoteHome(synchronous=False)
+    engine = home.engine()
+    engine.retain(ALICE, Retain("tea"))
+    engine.destroy(ALICE, Destroy(confirm=str(ALICE)))
+    home.cluster.replicate()
+    engine.rotate_root()
+    assert generations(home) == [1, 2]
+    home.cluster.fail_over()
+    again = home.engine()
+    again.open(ALICE, anew=True)
+    home.cluster.replicate()
+    again.upkeep()
+    assert generations(home) == [1, 2], "the slots of the standby were under the first one again"
+    again.rotate_root()
+    home.cluster.replicate()
+    again.upkeep()
+    assert len(generations(home)) == 1
 
 
 def test_a_receipt_without_a_schedule_names_the_generation_alone() -> None:

@@ -154,7 +154,7 @@ class Keyring:
         repeated; a slot that is added meanwhile is under the present generation already.
         """
         done = left = 0
-        addresses = list(self._addresses())
+        addresses = list(self.addresses())
         for number, address in enumerate(addresses):
             owner = owners(address)
             for purpose, slot in self.slots.read(address).items():
@@ -175,11 +175,12 @@ class Keyring:
 
     def prove(self) -> None:
         """Open every slot; SealBroken for the first that does not."""
-        for address in self._addresses():
+        for address in self.addresses():
             for purpose in self.slots.read(address):
                 self.get(address, purpose)
 
-    def _addresses(self) -> Iterator[str]:
+    def addresses(self) -> Iterator[str]:
+        """Every address that has slots, those of no scope among them."""
         after = ""
         while page := self.slots.addresses(after, _PAGE):
             yield from page

@@ -108,11 +108,9 @@ def _destroy_due(ports: Ports) -> None:
     past = max((one.generation - 1 for one in notes(ports) if one.ends <= today), default=0)
     if wrapper.generations()[0] > past:
         return
-    store = ports.store
-    for entry in every_entry(store.catalog) if ports.keyring.slots.beside_rows else ():
-        if not entry.destroyed and store.exists(entry.address) and not store.lasting(entry.address):
-            return
-    wrapper.destroy(past)
+    keyring, lasting = ports.keyring, ports.store.lasting
+    if not keyring.slots.beside_rows or all(map(lasting, keyring.addresses())):
+        wrapper.destroy(past)
 
 
 def noise_from(ports: Ports) -> date | None:

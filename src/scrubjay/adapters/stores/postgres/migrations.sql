@@ -103,3 +103,8 @@ CREATE TABLE scrubjay.shared (
     name text COLLATE "C" PRIMARY KEY, value bytea NOT NULL, until double precision NOT NULL
 );
 CREATE INDEX shared_until ON scrubjay.shared (until);
+
+-- postgres 2 --
+-- Not the epoch alone may be too new for a standby: so may a slot that another root key wraps.
+ALTER TABLE scrubjay.slot ADD COLUMN turned timestamptz NOT NULL DEFAULT now();
+ALTER TABLE scrubjay.scope DROP COLUMN turned;

@@ -20,25 +20,24 @@ SELECT {head}, number, pg_current_xact_id()::text || '/' || left(pg_walfile_name
 FROM scrubjay.scope WHERE address = %s FOR UPDATE
 
 -- move_head --
-UPDATE scrubjay.scope SET ({head}, turned) = ROW ({values}, CASE WHEN %s THEN now() ELSE turned END)
-WHERE number = %s
+UPDATE scrubjay.scope SET ({head}) = ROW ({values}) WHERE number = %s
 
 -- status --
 SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8), pg_xact_status(%s::xid8)
 
 -- standbys --
 SELECT current_setting('synchronous_standby_names') <> '' AND current_setting('synchronous_commit') <> 'off',
-    (SELECT count(*) FROM pg_stat_replication),
     (SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum'))
 
 -- wal_position --
 SELECT pg_current_wal_insert_lsn()::text
 
 -- replicated --
-SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum') AND flush_lsn >= %s::pg_lsn
+SELECT bool_or(sync_state IN ('sync', 'quorum') AND flush_lsn >= %s::pg_lsn), bool_or(flush_lsn < %s::pg_lsn)
+FROM pg_stat_replication
 
 -- turned --
-SELECT extract(epoch FROM now() - turned)::float FROM scrubjay.scope WHERE address = %s
+SELECT extract(epoch FROM now() - max(turned))::float FROM scrubjay.slot WHERE address = %s
 
 -- create --
 INSERT INTO scrubjay.scope (address) VALUES (%s) ON CONFLICT DO NOTHING
@@ -251,13 +250,14 @@ SELECT purpose, slot FROM scrubjay.slot WHERE address = %s ORDER BY purpose
 SELECT pg_advisory_xact_lock(hashtextextended('slots/' || %s, 0))
 
 -- add_slot --
-INSERT INTO scrubjay.slot VALUES (%s, %s, %s)
+INSERT INTO scrubjay.slot (address, purpose, slot) VALUES (%s, %s, %s)
 
 -- set_slot --
-INSERT INTO scrubjay.slot VALUES (%s, %s, %s) ON CONFLICT (address, purpose) DO UPDATE SET slot = excluded.slot
+INSERT INTO scrubjay.slot (address, purpose, slot) VALUES (%s, %s, %s)
+ON CONFLICT (address, purpose) DO UPDATE SET slot = excluded.slot, turned = now()
 
 -- exchange_slot --
-UPDATE scrubjay.slot SET slot = %s WHERE address = %s AND purpose = %s AND slot = %s RETURNING 1
+UPDATE scrubjay.slot SET slot = %s, turned = now() WHERE address = %s AND purpose = %s AND slot = %s RETURNING 1
 
 -- delete_slots --
 DELETE FROM scrubjay.slot WHERE address = %s AND purpose = ANY (%s)

@@ -31,8 +31,8 @@ _PAUSE: Final = 0.02
 class PostgresStore:
     """Store in one PostgreSQL database; safe for several threads and many nodes.
 
-    Without a synchronous standby a failover may lose what was acknowledged; old slots are then
-    kept for `keep_seconds`, in which a standby may catch up.
+    Without a synchronous standby a failover may lose what was acknowledged; old keys are then
+    kept until every standby that is seen has caught up, and for `keep_seconds` at least.
     """
 
     def __init__(
@@ -126,21 +126,23 @@ class PostgresStore:
             sleep(_PAUSE)
 
     def lasting(self, address: str) -> bool:
-        ((synchronous, replicas, _),) = self._connections.run("standbys")
+        ((synchronous, _),) = self._connections.run("standbys")
         if not synchronous:
-            if not (found := self._connections.run("turned", address)):
-                raise faults.absent()
-            return not replicas or found[0][0] >= self._keep_seconds
+            ((seconds,),) = self._connections.run("turned", address)
+            if seconds is not None and seconds < self._keep_seconds:
+                return False
         ((position,),) = self._connections.run("wal_position")
         until = monotonic() + patient(_LAST_SECONDS)
-        while self._connections.run("replicated", position) == [(0,)]:
+        while True:
+            ((one_has_it, one_lacks_it),) = self._connections.run("replicated", position, position)
+            if one_has_it if synchronous else not one_lacks_it:
+                return True
             if monotonic() >= until:
                 return False
             sleep(_PAUSE)
-        return True
 
     def warnings(self) -> Sequence[str]:
-        ((synchronous, _, standbys),) = self._connections.run("standbys")
+        ((synchronous, standbys),) = self._connections.run("standbys")
         if not synchronous:
             return [
                 "No standby is synchronous: a failover may lose what was acknowledged, and bring"

@@ -184,7 +184,6 @@ class PostgresTx(PostgresView):
     def __init__(self, connections: Connections, address: str) -> None:
         super().__init__(connections, address)
         self._pipeline = ExitStack()
-        self._turned = False
         self._over = False
         self.name = ""
         """The name of the commit: transaction id and timeline."""
@@ -220,7 +219,7 @@ class PostgresTx(PostgresView):
         """Send the head if it was moved."""
         head = self._columns()
         if head.moved:
-            self._send("move_head", *head.columns, self._turned, self._scope)
+            self._send("move_head", *head.columns, self._scope)
             head.moved = False
 
     def rollback(self) -> None:
@@ -236,13 +235,13 @@ class PostgresTx(PostgresView):
         """Set a savepoint for `restore`."""
         self.connection.execute("SAVEPOINT request")
         head = self._columns()
-        return tuple(head.columns), head.moved, self._turned
+        return tuple(head.columns), head.moved
 
     def restore(self, saved: object) -> None:
         """Roll back to the savepoint."""
         assert isinstance(saved, tuple)
         self.connection.execute("ROLLBACK TO request")
-        columns, moved, self._turned = saved
+        columns, moved = saved
         self._head = HeadColumns(columns)
         self._head.moved = moved
 
@@ -256,8 +255,6 @@ class PostgresTx(PostgresView):
             self.connection.execute(QUERIES[query], bindings)
 
     def set_head(self, head: Head) -> None:
-        before = self.head()
-        self._turned |= any(before.at(one).epoch != head.at(one).epoch for one in Collection)
         self._columns().set(head)
 
     def put(self, collection: Collection, row: Row) -> Row:
@@ -358,7 +355,6 @@ class PostgresTx(PostgresView):
             self._send("append_audit", self.scope, row.count, row.cell, row.mac)
 
     def place_head(self, head: Head) -> None:
-        self._turned = True
         self._columns().place(head)
 
     def truncate(self) -> None:
