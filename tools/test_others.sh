@@ -20,6 +20,9 @@ tell() {
     echo "$KIND: $1"
 }
 
+# How pytest sums up: what a library says at exit may come after it.
+outcome() { grep -E '(passed|failed|error).* in [0-9.]+s' "$1" | tail -1; }
+
 run_one() {
     local name=$1 log=$BUILD/$1.log
     shift
@@ -29,10 +32,10 @@ run_one() {
         tail -20 "$log"
         tell "$name: not installable"
     elif .venv/bin/python -m pytest -q -n 0 "tests/$KIND/$name" "$@" >"$log" 2>&1; then
-        tell "$name: ran, $(tail -1 "$log")"
+        tell "$name: ran, $(outcome "$log")"
     else
         tail -60 "$log"
-        tell "$name: FAILED, $(tail -1 "$log")"
+        tell "$name: FAILED, $(outcome "$log")"
         failed=1
     fi
 }
