@@ -21,7 +21,7 @@ from scrubjay.engine.ledger.timeline import Line, Mark
 from scrubjay.engine.memories import receipts
 from scrubjay.engine.scope import lifecycle as scopes
 from scrubjay.engine.scope.engine_ports import Ports
-from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.engine.scope.scope_values import ScopeValues
 from scrubjay.engine.search import manifest
 from scrubjay.engine.search.manifest import Manifest, SegmentBlobs
 from scrubjay.engine.transfer import bundle
@@ -181,21 +181,21 @@ class Bench:
         """The row of a note."""
         return self.opened.row_id(f"/{name}")
 
-    def noted(self, name: str, change: Callable[[Notes], None]) -> bytes:
+    def noted(self, name: str, change: Callable[[ScopeValues], None]) -> bytes:
         """The bytes of a note after a change."""
 
         def store(tx: Tx) -> None:
-            notes = Notes(self.opened, tx)
-            change(notes)
-            notes.write(tx)
+            values = ScopeValues(self.opened, tx)
+            change(values)
+            values.write(tx)
 
         self.opened.write(store)
         return self.body(self.note(name))
 
-    def read_note(self, name: str, raw: bytes, read: Callable[[Notes], Any]) -> Any:
+    def read_note(self, name: str, raw: bytes, read: Callable[[ScopeValues], Any]) -> Any:
         """What is read of a note that holds these bytes."""
         self.put(self.note(name), raw)
-        return self.opened.read(lambda view: read(Notes(self.opened, view)))
+        return self.opened.read(lambda view: read(ScopeValues(self.opened, view)))
 
 
 def _encode_session(fields: Fields) -> bytes:
@@ -243,11 +243,11 @@ def note(fields: Fields) -> Any:
 
 
 def _encode_note(value: Any) -> bytes:
-    return Bench().noted("any", lambda notes: notes.put("any", value))
+    return Bench().noted("any", lambda values: values.put("any", value))
 
 
 def _decode_note(raw: bytes) -> Any:
-    return Bench().read_note("any", raw, lambda notes: notes.get("any"))
+    return Bench().read_note("any", raw, lambda values: values.get("any"))
 
 
 def backlog(fields: Fields) -> Backlog:
@@ -272,7 +272,7 @@ def derivations(fields: Fields) -> list[Derivation]:
 
 
 def _encode_derivations(value: list[Derivation]) -> bytes:
-    return Bench().noted("derivations", lambda notes: derivation.leave_due(notes, value))
+    return Bench().noted("derivations", lambda values: derivation.leave_due(values, value))
 
 
 def _decode_derivations(raw: bytes) -> list[Derivation]:
@@ -285,9 +285,9 @@ def marks(fields: Fields) -> list[Mark]:
     return [Mark(**one) for one in fields["marks"]]
 
 
-def _line(value: list[Mark]) -> Callable[[Notes], None]:
-    def change(notes: Notes) -> None:
-        line = Line(notes)
+def _line(value: list[Mark]) -> Callable[[ScopeValues], None]:
+    def change(values: ScopeValues) -> None:
+        line = Line(values)
         for mark in value:
             line.put(mark)
 
@@ -302,7 +302,7 @@ def _decode_leaf(raw: bytes) -> list[Mark]:
     bench = Bench()
     first, size = json.loads(raw)[0], len(json.loads(raw))
     bench.put(bench.note("timeline"), json.dumps([[*first[:2], 0, size]]).encode())
-    return list(bench.read_note("timeline/0", raw, lambda notes: list(Line(notes))))
+    return list(bench.read_note("timeline/0", raw, lambda values: list(Line(values))))
 
 
 def _encode_root(value: list[Mark]) -> bytes:
@@ -310,8 +310,8 @@ def _encode_root(value: list[Mark]) -> bytes:
 
 
 def _decode_root(raw: bytes) -> dict[str, Any]:
-    def look(notes: Notes) -> dict[str, Any]:
-        line = Line(notes)
+    def look(values: ScopeValues) -> dict[str, Any]:
+        line = Line(values)
         return {"size": len(line), "begins": line.begins}
 
     found: dict[str, Any] = Bench().read_note("timeline", raw, look)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +14,6 @@ from msgspec.structs import replace
 
 from scrubjay.adapters.blobs.files import FileBlobs
 from scrubjay.adapters.disk import Disk
-from scrubjay.adapters.distillers.lazy import LazyRules
 from scrubjay.adapters.keyrings.file import KEY_FILE, KEYCHAIN_FILE, DerivedWrapper, FileWrapper
 from scrubjay.adapters.keyrings.folder import KeysFolder
 from scrubjay.adapters.keyrings.passphrase import PassphraseWrapper
@@ -25,11 +25,13 @@ from scrubjay.model.errors import InvalidRequest, KeyMissing, Locked, NotFound
 from scrubjay.model.purposes import UsePurpose
 from scrubjay.model.results import Exhibit, Migrated
 from scrubjay.model.scope import Quota, check_place
+from scrubjay.model.turns import Piece, Turn
 from scrubjay.ports import (
     AskModel,
     Blobs,
     Clock,
     Custody,
+    Distiller,
     Embedder,
     Extractor,
     Progress,
@@ -204,6 +206,29 @@ def clock() -> Clock:
     return SystemClock()
 
 
+class LazyRules:
+    """The rules distiller, loaded at the first turn: most commands and many services see none."""
+
+    @cached_property
+    def _rules(self) -> Distiller:
+        from scrubjay.adapters.distillers.rules import RulesDistiller
+
+        return RulesDistiller()
+
+    @property
+    def identity(self) -> str:
+        """Which rules these are."""
+        return self._rules.identity
+
+    def distill(self, turn: Turn) -> Sequence[Piece]:
+        """The memories derived from a turn."""
+        return self._rules.distill(turn)
+
+    def words(self, turn: Turn) -> frozenset[str]:
+        """Word set of a turn, for the comparison with another turn's."""
+        return self._rules.words(turn)
+
+
 def make_policy(settings: Settings) -> Policy:
     """The policy of the engine from the settings."""
     return Policy(
@@ -220,9 +245,7 @@ def make_policy(settings: Settings) -> Policy:
         ),
         extract_seconds=settings.extraction.seconds,
         daily_tokens=settings.extraction.daily_tokens,
-        consent=frozenset(set(UsePurpose) - {UsePurpose.FACTS})
-        if settings.consent
-        else frozenset(),
+        consent=ASKED_FIRST if settings.consent else frozenset(),
         min_similarity=settings.min_similarity if settings.min_similarity >= 0 else None,
         raise_on_embedder_change=settings.on_embedder_change is OnEmbedderChange.RAISE,
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from scrubjay.adapters import distillers
-from scrubjay.adapters.distillers.lazy import LazyRules
 from scrubjay.adapters.distillers.rules import RulesDistiller
+from scrubjay.bootstrap import LazyRules
 from scrubjay.ports import Distiller
 from scrubjay.testing.distiller_contract import DistillerContract
 from tests.support.registry import implementations
@@ -25,4 +25,4 @@ class TestLazyRules(DistillerContract):
 
 
 def test_no_distiller_is_left_without_its_contract() -> None:
-    assert implementations(distillers, Distiller) == {RulesDistiller, LazyRules}
+    assert implementations(distillers, Distiller) == {RulesDistiller}

@@ -20,7 +20,6 @@ from typing import Final
 from scrubjay.adapters.blobs.files import FileBlobs
 from scrubjay.adapters.blobs.s3 import S3Blobs
 from scrubjay.adapters.embedders.static import NoEmbedder
-from scrubjay.adapters.stores.memory_cluster import Fate, MemoryCluster, MemoryNode, Network
 from scrubjay.adapters.stores.postgres.store import PostgresStore
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.engine import Kernel, Keyring, Policy, Ports
@@ -41,6 +40,7 @@ from scrubjay.testing.clock import FakeClock
 from tests.support.engines import LastingStore, SimulatedCrash
 from tests.support.keyrings import file_keyring
 from tests.support.memory_blobs import MemoryBlobs
+from tests.support.memory_cluster import Fate, MemoryCluster, MemoryNode, Network
 from tests.support.memory_keyring import MemoryWrapper, memory_keyring
 from tests.support.networks import lossy
 from tests.support.objects import ObjectServer

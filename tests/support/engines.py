@@ -19,11 +19,11 @@ from scrubjay import bootstrap, settings
 from scrubjay.adapters.distillers.rules import RulesDistiller
 from scrubjay.adapters.embedders.static import StaticEmbedder
 from scrubjay.adapters.stores.memory import MemoryStore, ScopeState
-from scrubjay.adapters.stores.memory_cluster import MemoryCluster, MemoryNode, Network, still
 from scrubjay.engine import Kernel, Keyring, Policy, Ports
 from scrubjay.ports import Distiller, Embedder, Extractor, Failpoint
 from scrubjay.testing.clock import FakeClock
 from tests.support.memory_blobs import MemoryBlobs
+from tests.support.memory_cluster import MemoryCluster, MemoryNode, Network, still
 from tests.support.memory_keyring import memory_keyring
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
-from scrubjay.adapters.stores.memory_cluster import Fate, Network
+from tests.support.memory_cluster import Fate, Network
 
 
 def lossy(seed: int | str, *, risk: float = 0.05, commits: float = 0.0) -> Network:

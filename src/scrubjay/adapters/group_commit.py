@@ -17,6 +17,12 @@ from scrubjay.model.errors import Busy, OutcomeUnknown, StoreError
 from scrubjay.ports import patient, waited
 
 
+class _Transaction(Protocol):
+    @property
+    def failure(self) -> BaseException | None:
+        """What broke the transaction, and with it every request in it."""
+
+
 class Request:
     """Work that one thread submits, and its outcome."""
 
@@ -31,6 +37,18 @@ class Request:
         self.gate: threading.Lock | None = None
         """Held until there is an outcome, or until its thread becomes the leader."""
         self.appointed = False
+
+    def run(self, tx: _Transaction, *, is_own: bool) -> None:
+        """Run the work on a transaction; its error, if any, is raised where it was submitted."""
+        try:
+            self.result = self.work(tx)
+        except BaseException as error:  # seam: it is raised where the work was submitted
+            if isinstance(error, KeyboardInterrupt) and not is_own:
+                raise
+            self.error = error
+        if tx.failure is not None:
+            self.error = None
+            raise tx.failure
 
     def outcome(self) -> Any:
         """The result of the work, durable by now; raises what it or the commit raised."""

@@ -123,7 +123,6 @@ PlaceInSession = Annotated[
 TextOrigin = Annotated[
     Origin, doc("The origin: by which channel the text came in; it decides trust.")
 ]
-ActingAs = Annotated[Actor, doc("The actor: who carries out the verb; written to the audit trail.")]
 SourceIds = Annotated[
     text.Ids, doc("Ids of the memories it was derived from; it is erased with them.")
 ]

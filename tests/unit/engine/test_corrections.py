@@ -9,7 +9,7 @@ import pytest
 from scrubjay.engine import Kernel
 from scrubjay.engine.ledger import derivation
 from scrubjay.engine.ledger.derivation import Derivation
-from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.engine.scope.scope_values import ScopeValues
 from scrubjay.model.errors import NotFound
 from scrubjay.model.memory import Kind
 from scrubjay.model.requests import (
@@ -52,7 +52,7 @@ def seen(engine: Kernel) -> str:
 def due(engine: Kernel) -> list[Derivation]:
     """What waits to be derived again."""
     opened = engine._open(ALICE)
-    return opened.read(lambda view: derivation.due(Notes(opened, view)))
+    return opened.read(lambda view: derivation.due(ScopeValues(opened, view)))
 
 
 def test_what_was_derived_from_the_old_value_is_out_of_recall_brief_and_lists(
@@ -72,7 +72,7 @@ def test_the_jobs_are_a_note_in_the_published_format(engine: Kernel) -> None:
     fact, tea, summary = told(engine)
     supersede(engine, fact, NEW)
     opened = engine._open(ALICE)
-    note = opened.read(lambda view: Notes(opened, view).get("derivations"))
+    note = opened.read(lambda view: ScopeValues(opened, view).get("derivations"))
     assert note == [{"sources": [fact, tea], "hidden": summary}]
 
 

@@ -152,6 +152,9 @@ REACHED: dict[str, set[Failpoint]] = {
 }
 
 ELSEWHERE = {
+    Failpoint.HOLD_COMMITTED,  # test_user_keys.py
+    Failpoint.INBOX_POSTED,
+    Failpoint.INBOX_TAKEN,
     Failpoint.DESTROY_MARKED,  # test_destroy.py
     Failpoint.DESTROY_KEYS_DELETED,
     Failpoint.DESTROY_EMPTIED,

@@ -12,7 +12,6 @@ import pytest
 from msgspec.structs import replace
 
 from scrubjay.adapters.stores.memory import MemorySlots
-from scrubjay.adapters.stores.memory_cluster import Fate, Network
 from scrubjay.engine import Kernel, Keyring
 from scrubjay.model.batches import RetainMany
 from scrubjay.model.errors import KeyUnavailable, OutcomeUnknown
@@ -20,6 +19,7 @@ from scrubjay.model.requests import Browse, Destroy, Forget, Get, Recall, Retain
 from scrubjay.model.rows import Due
 from scrubjay.ports import SlotPlace
 from tests.support.engines import RemoteHome
+from tests.support.memory_cluster import Fate, Network
 from tests.support.memory_keyring import MemoryWrapper
 from tests.support.networks import counting
 from tests.unit.engine.scene import ALICE, BOB

@@ -122,16 +122,20 @@ class Pkcs11Wrapper(DistantWrapper):
         return sorted(int(end) for start, _, end in parts if start == self._label and end.isdigit())
 
     def make(self, number: int) -> None:
-        # The last attributes keep it from ever leaving the token.
+        self._generate(number, KeyType.AES)
+
+    def _generate(self, number: int, kind: KeyType, **form: object) -> None:
+        """Make a key in the token that it can never give out."""
         template = {Attribute.SENSITIVE: True, Attribute.EXTRACTABLE: False}
         self._token.ask(
             lambda session: session.generate_key(
-                KeyType.AES,
+                kind,
                 8 * vault.KEY_BYTES,
                 id=self._folder.clock.random(_ID_BYTES),
                 label=f"{self._label}.{number}",
                 store=True,
                 template=template,
+                **form,
             )
         )
 
@@ -199,18 +203,11 @@ class DerivingPkcs11Wrapper(Pkcs11Wrapper):
     """
 
     def make(self, number: int) -> None:
-        template = {Attribute.SENSITIVE: True, Attribute.EXTRACTABLE: False}
-        self._token.ask(
-            lambda session: session.generate_key(
-                KeyType.GENERIC_SECRET,
-                8 * vault.KEY_BYTES,
-                id=self._folder.clock.random(_ID_BYTES),
-                label=f"{self._label}.{number}",
-                store=True,
-                mechanism=Mechanism.GENERIC_SECRET_KEY_GEN,
-                capabilities=MechanismFlag.SIGN,
-                template=template,
-            )
+        self._generate(
+            number,
+            KeyType.GENERIC_SECRET,
+            mechanism=Mechanism.GENERIC_SECRET_KEY_GEN,
+            capabilities=MechanismFlag.SIGN,
         )
 
     def seal(self, number: int, place: SlotPlace, key: bytes) -> bytes:

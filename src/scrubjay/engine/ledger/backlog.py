@@ -1,33 +1,32 @@
 """The backlog: queue of the turns that a language model has still to read, and its token costs.
 
-It is one note of the scope: a cursor in the order of the ledger's changes, and the few turns to
+It is one value of the scope: a cursor in the order of the ledger's changes, and the few turns to
 read again. So recording a turn writes nothing to it, and no turn is lost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
-from msgspec import Struct, convert, to_builtins
+from msgspec import convert, field, to_builtins
 
 from scrubjay.engine.scope.open_scope import OpenScope
-from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.engine.scope.scope_values import ScopeValues, SealedState
 from scrubjay.model.jobs import ATTEMPTS
 from scrubjay.model.memory import Json
 from scrubjay.ports import Tx, View
 
-_NAME: Final = "extraction"
 
+class Backlog(SealedState, kw_only=True):
+    """The backlog in one transaction; an empty one if nothing was ever extracted."""
 
-class Backlog(Struct, kw_only=True):
-    """The backlog in one transaction."""
+    NAME = "extraction"
 
     cursor: int = 0
     """Last change of the ledger that was looked at."""
     redo: int = 0
     """Last change up to which turns are to be read a second time."""
-    again: dict[str, int] = {}
+    again: dict[str, int] = field(default_factory=dict)
     """Turns before the cursor that still wait, with their attempts so far."""
     paused: bool = False
     done: int = 0
@@ -41,18 +40,9 @@ class Backlog(Struct, kw_only=True):
     """Tokens used on that day."""
 
     @classmethod
-    def of(cls, notes: Notes) -> Backlog:
-        """The backlog of a scope; an empty one if nothing was ever extracted."""
-        return convert(notes.get(_NAME) or {}, cls)
-
-    @staticmethod
-    def begun(notes: Notes) -> bool:
+    def begun(cls, values: ScopeValues) -> bool:
         """Whether the scope has a backlog."""
-        return notes.get(_NAME) is not None
-
-    def put(self, notes: Notes) -> None:
-        """Buffer it; written with the other notes."""
-        notes.put(_NAME, to_builtins(self))
+        return values.get(cls.NAME) is not None
 
     def waits(self, seq: int, turn_id: str) -> bool:
         """Whether the turn still waits: no other process finished it."""
@@ -84,20 +74,20 @@ class Backlog(Struct, kw_only=True):
         return self.spent if day == self.day else 0
 
 
-def requeue(notes: Notes, turn_id: str) -> None:
+def requeue(values: ScopeValues, turn_id: str) -> None:
     """Queue a turn that was skipped, because it is no repetition any more."""
-    if Backlog.begun(notes):
-        backlog = Backlog.of(notes)
+    if Backlog.begun(values):
+        backlog = Backlog.of(values)
         backlog.again.setdefault(turn_id, 0)
-        backlog.put(notes)
+        backlog.put(values)
 
 
-def drop(notes: Notes, turn_id: str) -> None:
+def drop(values: ScopeValues, turn_id: str) -> None:
     """Remove an erased turn: not even its id may stay."""
-    if Backlog.begun(notes):
-        backlog = Backlog.of(notes)
+    if Backlog.begun(values):
+        backlog = Backlog.of(values)
         if backlog.again.pop(turn_id, None) is not None:
-            backlog.put(notes)
+            backlog.put(values)
 
 
 # -- in a backup: a paused scope is paused where it is restored, too ------------------------------
@@ -105,10 +95,10 @@ def drop(notes: Notes, turn_id: str) -> None:
 
 def carried(opened: OpenScope, view: View) -> Mapping[str, Json] | None:
     """The backlog for a backup: by the ids of turns, since their positions will change."""
-    notes = Notes(opened, view)
-    if not Backlog.begun(notes):
+    values = ScopeValues(opened, view)
+    if not Backlog.begun(values):
         return None
-    backlog = Backlog.of(notes)
+    backlog = Backlog.of(values)
     found: dict[str, Json] = to_builtins(backlog)
     for place in ("cursor", "redo", "again"):
         del found[place]
@@ -122,12 +112,12 @@ def adopt(opened: OpenScope, tx: Tx, found: Mapping[str, Json], *, empty: bool) 
     A scope that was `empty` before has only the turns of the backup, so only those that waited
     there are queued.
     """
-    notes = Notes(opened, tx)
-    if Backlog.begun(notes):
+    values = ScopeValues(opened, tx)
+    if Backlog.begun(values):
         return
     backlog = convert(found, Backlog)
     if empty:
         backlog.cursor = tx.head().turn.seq
         backlog.again = dict.fromkeys(convert(found["waiting"], list[str]), 0)
-    backlog.put(notes)
-    notes.write(tx)
+    backlog.put(values)
+    values.write(tx)

@@ -25,7 +25,7 @@ from scrubjay.engine.ledger.backlog import Backlog
 from scrubjay.engine.ledger.jobs import check_writable, derived_by
 from scrubjay.engine.scope import purposes
 from scrubjay.engine.scope.open_scope import OpenScope, day
-from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.engine.scope.scope_values import ScopeValues
 from scrubjay.engine.scope.sealed_values import NEVER
 from scrubjay.engine.scope.views import living
 from scrubjay.engine.search import embedding, recall_trial
@@ -155,15 +155,15 @@ def _asks(opened: OpenScope) -> bool:
 
 
 def _noted(opened: OpenScope, view: View) -> _Plan | None:
-    note = Notes(opened, view).get(_NAME)
-    return None if note is None else convert(note, _Plan)
+    found = ScopeValues(opened, view).get(_NAME)
+    return None if found is None else convert(found, _Plan)
 
 
 def _note(opened: OpenScope, plan: _Plan | None) -> None:
     def store(tx: Tx) -> None:
-        notes = Notes(opened, tx)
-        notes.put(_NAME, None if plan is None else to_builtins(plan))
-        notes.write(tx)
+        values = ScopeValues(opened, tx)
+        values.put(_NAME, None if plan is None else to_builtins(plan))
+        values.write(tx)
 
     opened.write(store)
 
@@ -343,11 +343,11 @@ def _spend(opened: OpenScope, tokens_in: int, tokens_out: int) -> None:
     """Count what a model's answer cost towards the budget of the day."""
 
     def store(tx: Tx) -> None:
-        notes = Notes(opened, tx)
-        backlog = Backlog.of(notes)
+        values = ScopeValues(opened, tx)
+        backlog = Backlog.of(values)
         backlog.spend(tokens_in, tokens_out, day(opened.ports.clock.now()))
-        backlog.put(notes)
-        notes.write(tx)
+        backlog.put(values)
+        values.write(tx)
 
     opened.write(store)
 
@@ -495,7 +495,7 @@ def _replace(
     opened: OpenScope, group: _Derived, vectors: Mapping[str, bytes | None], actor: Actor, tx: Tx
 ) -> bool:
     """Write what was derived and archive the originals; not if one of them has changed."""
-    if group.by_model and not purposes.is_on(opened, Notes(opened, tx), UsePurpose.MODEL):
+    if group.by_model and not purposes.is_on(opened, ScopeValues(opened, tx), UsePurpose.MODEL):
         return False  # withdrawn while the model was at work: its answer is not kept
     now = opened.moment()
     current = [opened.peek(tx, one.id) for one in group.episodes]

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from scrubjay.engine.ledger import turns
 from scrubjay.engine.ledger.jobs import Choice, Done, JobQueue, Task, derived_by, job_name
 from scrubjay.engine.scope.open_scope import OpenScope
-from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.engine.scope.scope_values import ScopeValues
 from scrubjay.engine.scope.views import changes, living
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit
@@ -45,7 +45,7 @@ def _unmarked(opened: OpenScope, view: View, after: int) -> Iterator[tuple[Row, 
 
 def waiting(opened: OpenScope, view: View) -> int:
     """How many episodes wait."""
-    queue = JobQueue.of(Notes(opened, view))
+    queue = JobQueue.of(ScopeValues(opened, view))
     return sum(1 for _ in _unmarked(opened, view, queue.passed))
 
 
@@ -107,7 +107,7 @@ def _done(
     ]
     vectors = embedding.vectors_of_pieces(opened, pieces, seconds=opened.ports.policy.embed_seconds)
 
-    def keep(tx: Tx, _: Notes) -> int:
+    def keep(tx: Tx, _: ScopeValues) -> int:
         if not _all_wait(opened, tx, batch):
             return 0  # of one that is gone, no fact may stay: the others are asked again
         written = 0

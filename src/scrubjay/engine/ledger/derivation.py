@@ -1,6 +1,6 @@
 """Derivation: what was derived from a memory is hidden when that is corrected, and due again.
 
-What is due stands in one note of the scope, changed in the transaction that causes it. It holds
+What is due stands in one value of the scope, changed in the transaction that causes it. It holds
 ids and no text. A language model, if there is one, derives the texts again later, as a job.
 """
 
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from scrubjay.engine.ledger.jobs import Choice, Done, JobQueue, Task, derived_by, job_name
 from scrubjay.engine.scope.open_scope import OpenScope
-from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.engine.scope.scope_values import ScopeValues
 from scrubjay.engine.scope.views import derived
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit
@@ -37,34 +37,35 @@ class Derivation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: Kind = Kind.SUMMARY
 
 
-def due(notes: Notes) -> list[Derivation]:
+def due(values: ScopeValues) -> list[Derivation]:
     """The texts that wait to be derived again."""
-    return convert(notes.get(_NAME) or [], list[Derivation])
+    return convert(values.get(_NAME) or [], list[Derivation])
 
 
-def leave_due(notes: Notes, jobs: Iterable[Derivation]) -> None:
+def leave_due(values: ScopeValues, jobs: Iterable[Derivation]) -> None:
     """Note exactly these as due, each once."""
     wanted = list(dict.fromkeys(jobs))
-    if wanted != due(notes):
+    if wanted != due(values):
         # `hidden` is written even where there is none, as it always was.
-        notes.put(_NAME, [to_builtins(job) | {"hidden": job.hidden} for job in wanted] or None)
+        values.put(_NAME, [to_builtins(job) | {"hidden": job.hidden} for job in wanted] or None)
 
 
 def hide_new(opened: OpenScope, tx: Tx, memory: Memory) -> None:
     """Leave a memory due that was derived from an outdated value, and so is written hidden."""
-    notes = Notes(opened, tx)
+    values = ScopeValues(opened, tx)
     leave_due(
-        notes, [*due(notes), Derivation(sources=memory.sources, hidden=memory.id, kind=memory.kind)]
+        values,
+        [*due(values), Derivation(sources=memory.sources, hidden=memory.id, kind=memory.kind)],
     )
-    notes.write(tx)
+    values.write(tx)
 
 
-def refresh(opened: OpenScope, tx: Tx, notes: Notes, source: Memory) -> int:
+def refresh(opened: OpenScope, tx: Tx, values: ScopeValues, source: Memory) -> int:
     """Hide what was derived from a memory that was replaced, or show it if that is undone.
 
     How many are hidden now. What somebody corrected by hand since stays as they wrote it.
     """
-    jobs = [job for job in due(notes) if job.hidden != source.id]
+    jobs = [job for job in due(values) if job.hidden != source.id]
     hidden, waiting = 0, [source]
     while waiting:
         changed = waiting.pop()
@@ -82,7 +83,7 @@ def refresh(opened: OpenScope, tx: Tx, notes: Notes, source: Memory) -> int:
                 jobs.append(Derivation(sources=memory.sources, hidden=memory.id, kind=memory.kind))
                 hidden += 1
             waiting.append(memory)
-    leave_due(notes, jobs)
+    leave_due(values, jobs)
     return hidden
 
 
@@ -93,7 +94,7 @@ def outdated(opened: OpenScope, view: View, memory: Memory) -> bool:
 
 
 def erased(
-    opened: OpenScope, tx: Tx, notes: Notes, gone: Iterable[Memory], named: Collection[bytes]
+    opened: OpenScope, tx: Tx, values: ScopeValues, gone: Iterable[Memory], named: Collection[bytes]
 ) -> int:
     """Leave due what was erased only because a source was; how many such texts.
 
@@ -111,7 +112,7 @@ def erased(
                 yield from remaining(memory.sources)
 
     jobs, waited = list[Derivation](), set[str]()
-    for job in due(notes):
+    for job in due(values):
         if job.hidden in lost:
             waited.add(job.hidden)
         elif left := tuple(dict.fromkeys(remaining(job.sources))):
@@ -122,7 +123,7 @@ def erased(
         if (orphaned or memory.id in waited) and opened.row_id(memory.id) not in named:
             left = tuple(dict.fromkeys(remaining(memory.sources)))
             jobs += [Derivation(sources=left, kind=memory.kind)] if left else []
-    leave_due(notes, jobs)
+    leave_due(values, jobs)
     return len(jobs) - before
 
 
@@ -132,7 +133,7 @@ def erased(
 def choose(opened: OpenScope, view: View, queue: JobQueue) -> Choice:
     """The first text that waits to be derived again."""
     now = opened.ports.clock.now()
-    for wanted in due(Notes(opened, view)):
+    for wanted in due(ScopeValues(opened, view)):
         job = job_name(opened, JobKind.DERIVATION, "/".join((wanted.hidden or "", *wanted.sources)))
         if queue.is_free(job, now):
             return _task(opened, job, wanted, _newest(opened, view, wanted.sources)), 0
@@ -156,7 +157,7 @@ def _task(opened: OpenScope, job: str, wanted: Derivation, sources: Sequence[Mem
         model, policy = opened.ports.extractor, opened.ports.policy
         assert model is not None
         if not sources:  # nothing is left to derive it from
-            return Done(keep=lambda tx, notes: _keep(opened, tx, notes, wanted))
+            return Done(keep=lambda tx, values: _keep(opened, tx, values, wanted))
         deadline = opened.ports.clock.monotonic() + policy.extract_seconds
         texts = [memory.content for memory in sources]
         answer = model.restate(wanted.kind, texts, deadline=deadline)
@@ -174,10 +175,10 @@ def _task(opened: OpenScope, job: str, wanted: Derivation, sources: Sequence[Mem
             metadata={"derived_by": derived_by(opened)},
         )
 
-        def keep(tx: Tx, notes: Notes) -> int:
+        def keep(tx: Tx, values: ScopeValues) -> int:
             if _newest(opened, tx, wanted.sources) != list(sources):
                 return 0  # a source was corrected meanwhile: it is derived once more
-            return _keep(opened, tx, notes, wanted, text=text, vector=vectors["text"])
+            return _keep(opened, tx, values, wanted, text=text, vector=vectors["text"])
 
         return Done(
             usable=bool(answer.text),
@@ -186,23 +187,23 @@ def _task(opened: OpenScope, job: str, wanted: Derivation, sources: Sequence[Mem
             keep=keep,
         )
 
-    return Task(job=job, waits=lambda _, notes: wanted in due(notes), ask=ask)
+    return Task(job=job, waits=lambda _, values: wanted in due(values), ask=ask)
 
 
 def _keep(
     opened: OpenScope,
     tx: Tx,
-    notes: Notes,
+    values: ScopeValues,
     wanted: Derivation,
     *,
     text: Memory | None = None,
     vector: bytes | None = None,
 ) -> int:
     """Write the text in the place of the hidden one, and take the job off the list."""
-    waiting = due(notes)
+    waiting = due(values)
     if wanted not in waiting:
         return 0
-    leave_due(notes, [job for job in waiting if job != wanted])
+    leave_due(values, [job for job in waiting if job != wanted])
     if text is None:
         return 0
     hidden = opened.peek(tx, wanted.hidden)

@@ -7,7 +7,7 @@ the turn may be read: a turn that was forgotten meanwhile leaves nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
@@ -21,7 +21,7 @@ from scrubjay.engine.ledger.timeline import Line
 from scrubjay.engine.ledger.turns import TurnLedger, distill
 from scrubjay.engine.scope import purposes
 from scrubjay.engine.scope.open_scope import OpenScope, day
-from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.engine.scope.scope_values import ScopeValues
 from scrubjay.engine.scope.views import changes, derived, living
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit
@@ -113,30 +113,15 @@ def extract(
             opened.trail.record(tx, "extract.again", actor)
             return True
 
-        _change(opened, begin_again)
+        Backlog.change(opened, begin_again)
     return _Round(opened, extractor, actor).run(limit, opened.ports.clock.monotonic() + seconds)
-
-
-def _change(
-    opened: OpenScope, change: Callable[[Tx, Backlog], bool], *, frozen_too: bool = False
-) -> None:
-    """Change the backlog in a transaction of its own; written if `change` returns true."""
-
-    def store(tx: Tx) -> None:
-        notes = Notes(opened, tx)
-        backlog = Backlog.of(notes)
-        if change(tx, backlog):
-            backlog.put(notes)
-            notes.write(tx)
-
-    opened.write(store, frozen_too=frozen_too)
 
 
 def status(opened: OpenScope) -> ExtractionStatus:
     """Progress and cost of extraction."""
 
     def look(view: View) -> ExtractionStatus:
-        backlog = Backlog.of(Notes(opened, view))
+        backlog = Backlog.of(ScopeValues(opened, view))
         return ExtractionStatus(
             configured=opened.ports.extractor is not None,
             paused=backlog.paused,
@@ -156,7 +141,7 @@ def status(opened: OpenScope) -> ExtractionStatus:
 
 def waiting(opened: OpenScope, view: View) -> int:
     """Number of waiting turns, counted by rows, since some may be erased."""
-    backlog = Backlog.of(Notes(opened, view))
+    backlog = Backlog.of(ScopeValues(opened, view))
     fresh = sum(not row.erased for row in changes(view, _TURN, backlog.cursor))
     return fresh + len(backlog.again)
 
@@ -171,7 +156,7 @@ def pause(opened: OpenScope, *, paused: bool, actor: Actor) -> ExtractionStatus:
         opened.trail.record(tx, "extract.pause" if paused else "extract.resume", actor)
         return True
 
-    _change(opened, change, frozen_too=True)
+    Backlog.change(opened, change, frozen_too=True)
     return status(opened)
 
 
@@ -191,11 +176,11 @@ class _Round:
         opened, stopped = self._opened, None
         clock, most = opened.ports.clock, opened.ports.policy.daily_tokens
         turns, begun = opened.read(
-            lambda view: (view.head().turn.seq, Backlog.begun(Notes(opened, view)))
+            lambda view: (view.head().turn.seq, Backlog.begun(ScopeValues(opened, view)))
         )
         if turns and not begun:
-            # A note before the first look: turns that come to be new from then on are put in it.
-            _change(opened, lambda *_: True)
+            # A backlog before the first look: turns that come to be new from then on are put in it.
+            Backlog.change(opened, lambda *_: True)
         for _ in range(limit):
             backlog = self._backlog()
             if backlog.paused or not purposes.may(opened, UsePurpose.MODEL):
@@ -211,12 +196,12 @@ class _Round:
             if stopped or clock.monotonic() >= until:
                 break
         if self._passed > self._backlog().cursor or self._moot:
-            _change(opened, self._leave)
+            Backlog.change(opened, self._leave)
         left = opened.read(lambda view: waiting(opened, view))
         return replace(self._done, stopped=stopped, left=left)
 
     def _backlog(self) -> Backlog:
-        return self._opened.read(lambda view: Backlog.of(Notes(self._opened, view)))
+        return self._opened.read(lambda view: Backlog.of(ScopeValues(self._opened, view)))
 
     def _leave(self, tx: Tx, backlog: Backlog) -> bool:
         """Write the cursor, and the turns that need not be read."""
@@ -239,13 +224,13 @@ class _Round:
 
     def _next(self, view: View, *, strict: bool) -> _Chosen | None:
         """The next turn to read: new ones first, so that a failing one blocks no other."""
-        notes = Notes(self._opened, view)
-        backlog = Backlog.of(notes)
+        values = ScopeValues(self._opened, view)
+        backlog = Backlog.of(values)
         for row in changes(view, _TURN, max(backlog.cursor, self._passed)):
             if (chosen := self._look(view, row, backlog, strict=strict)) is not None:
                 return chosen
             self._passed = row.seq
-        queue, now = JobQueue.of(notes), self._opened.ports.clock.now()
+        queue, now = JobQueue.of(values), self._opened.ports.clock.now()
         for turn_id in backlog.again:
             if turn_id in self._tried or not queue.is_free(self._job(turn_id), now):
                 continue
@@ -290,18 +275,18 @@ class _Round:
         self._tried.add(turn_id)
 
         def store(tx: Tx) -> str | None:
-            notes = Notes(self._opened, tx)
-            queue, backlog = JobQueue.of(notes), Backlog.of(notes)
+            values = ScopeValues(self._opened, tx)
+            queue, backlog = JobQueue.of(values), Backlog.of(values)
             free = queue.is_free(job, self._opened.ports.clock.now())
-            may = purposes.is_on(self._opened, notes, UsePurpose.MODEL)
+            may = purposes.is_on(self._opened, values, UsePurpose.MODEL)
             if not free or not may or not backlog.waits(chosen.seq, turn_id):
                 return None
             backlog.cursor = max(backlog.cursor, chosen.seq)
             backlog.again.setdefault(turn_id, 0)
             holder = queue.take(self._opened, job)
-            backlog.put(notes)
-            queue.put(notes)
-            notes.write(tx)
+            backlog.put(values)
+            queue.put(values)
+            values.write(tx)
             return holder
 
         holder = self._opened.write(store)
@@ -323,14 +308,14 @@ class _Round:
             self._done = replace(self._done, failed=self._done.failed + 1)
 
             def give_way(tx: Tx) -> None:
-                notes = Notes(self._opened, tx)
-                queue, backlog = JobQueue.of(notes), Backlog.of(notes)
+                values = ScopeValues(self._opened, tx)
+                queue, backlog = JobQueue.of(values), Backlog.of(values)
                 mine = queue.give_back(self._job(chosen.turn.id), holder)
                 if mine and chosen.turn.id in backlog.again:
                     backlog.fail(chosen.turn.id, counted=counted)
-                backlog.put(notes)
-                queue.put(notes)
-                notes.write(tx)
+                backlog.put(values)
+                queue.put(values)
+                values.write(tx)
 
             self._opened.write(give_way)
             return False
@@ -369,13 +354,13 @@ class _Round:
 
         def store(tx: Tx) -> int:
             ledger = TurnLedger(opened, tx)
-            backlog = Backlog.of(ledger.notes)
+            backlog = Backlog.of(ledger.values)
             spend(tx, backlog)
-            queue = JobQueue.of(ledger.notes)
+            queue = JobQueue.of(ledger.values)
             waits = queue.give_back(self._job(turn.id), holder) and turn.id in backlog.again
-            queue.put(ledger.notes)
+            queue.put(ledger.values)
             written: list[bytes] = []
-            if not purposes.is_on(opened, ledger.notes, UsePurpose.MODEL):
+            if not purposes.is_on(opened, ledger.values, UsePurpose.MODEL):
                 pass  # withdrawn while the model thought: nothing of the answer is kept
             elif waits and answer.usable:
                 if _may_read(opened, tx, turn) and not tx.buried([opened.row_id(turn.id)]):
@@ -388,18 +373,18 @@ class _Round:
                 del backlog.again[turn.id]
             elif waits:
                 backlog.fail(turn.id, counted=True)
-            backlog.put(ledger.notes)
+            backlog.put(ledger.values)
             names = (opened.row_id(turn.id), *written)
             opened.trail.record(tx, "extract", self._actor, names, number=len(written))
-            ledger.notes.write(tx)
+            ledger.values.write(tx)
             return len(written)
 
         try:
             return opened.write(store)
         except Frozen:  # the answer came too late to be kept, but its tokens count
-            _change(opened, spend, frozen_too=True)
+            Backlog.change(opened, spend, frozen_too=True)
             job = self._job(turn.id)
-            jobs.change(opened, lambda _, queue: queue.give_back(job, holder), frozen_too=True)
+            JobQueue.change(opened, lambda _, queue: queue.give_back(job, holder), frozen_too=True)
             raise
 
 
@@ -411,7 +396,7 @@ def _may_read(opened: OpenScope, view: View, turn: Turn) -> bool:
 
     The model would find a forgotten memory again, in other words.
     """
-    mark = Line(Notes(opened, view)).get(turn.place)
+    mark = Line(ScopeValues(opened, view)).get(turn.place)
     there = living(view, _TURN, opened.row_id(turn.id))
     if there is None or mark is None or mark.state != State.KEPT:
         return False

@@ -2,7 +2,7 @@
 
 A lease is taken in a transaction, the model is asked outside any, and the answer is written in a
 transaction that checks the lease again. So two processes never derive the same: whoever lost its
-lease to another, by dying or by being late, writes nothing. Queue and leases are one sealed note.
+lease to another, by dying or by being late, writes nothing. Queue and leases are one sealed value.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
-from msgspec import Struct, convert, to_builtins
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from scrubjay.engine.ledger.backlog import Backlog
 from scrubjay.engine.scope import purposes
 from scrubjay.engine.scope.open_scope import OpenScope, day
-from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.engine.scope.scope_values import ScopeValues, SealedState
 from scrubjay.model.compaction import Compact, CompactionOutcome
 from scrubjay.model.errors import ExtractorError, Frozen, ScrubjayError
 from scrubjay.model.jobs import ATTEMPTS, JobKind, JobStatus, RunningJob, Work, Worked
@@ -30,7 +30,6 @@ from scrubjay.model.results import Stopped
 from scrubjay.model.rows import Freeze
 from scrubjay.ports import Failpoint, Tx, View, patience
 
-_NAME: Final = "jobs"
 _LEASES: Final = 3
 """A lease lasts this many times as long as a model may take for an answer."""
 _RELEASE_SECONDS: Final = 1.0
@@ -52,26 +51,18 @@ class Lease(Struct, frozen=True, kw_only=True):
         return self.since - _SKEW <= now < self.until
 
 
-class JobQueue(Struct, kw_only=True):
+class JobQueue(SealedState, kw_only=True):
     """Policy, leases and failures of the jobs of a scope, in one transaction."""
 
+    NAME = "jobs"
     allowed: tuple[JobKind, ...] = (JobKind.EXTRACTION,)
-    leases: dict[str, Lease] = {}
+    leases: dict[str, Lease] = field(default_factory=dict)
     """By job: its kind, and a keyed hash of what it is about."""
-    attempts: dict[str, int] = {}
-    done: dict[str, int] = {}
-    failed: dict[str, int] = {}
+    attempts: dict[str, int] = field(default_factory=dict)
+    done: dict[str, int] = field(default_factory=dict)
+    failed: dict[str, int] = field(default_factory=dict)
     passed: int = 0
     """Last change of the memories up to which no episode waits to be consolidated."""
-
-    @classmethod
-    def of(cls, notes: Notes) -> JobQueue:
-        """The queue of a scope; an empty one if there was never a job."""
-        return convert(notes.get(_NAME) or {}, cls)
-
-    def put(self, notes: Notes) -> None:
-        """Buffer it; written with the other notes."""
-        notes.put(_NAME, to_builtins(self))
 
     def is_free(self, job: str, now: datetime) -> bool:
         """Whether nobody does this job, and it was not given up."""
@@ -127,7 +118,7 @@ class Task(Struct, frozen=True, kw_only=True):
     """A job to be taken: whether it still waits, and how to do it."""
 
     job: str
-    waits: Callable[[Tx, Notes], bool]
+    waits: Callable[[Tx, ScopeValues], bool]
     ask: Callable[[], Done]
 
 
@@ -137,7 +128,7 @@ class Done(Struct, frozen=True, kw_only=True):
     usable: bool = True
     tokens_in: int = 0
     tokens_out: int = 0
-    keep: Callable[[Tx, Notes], int] = lambda *_: 0
+    keep: Callable[[Tx, ScopeValues], int] = lambda *_: 0
     """Write it; returns how many memories."""
     drop: Callable[[Tx], None] | None = None
     """Give up what it is about, after too many unusable answers; None if the job itself stays."""
@@ -153,21 +144,6 @@ def job_name(opened: OpenScope, kind: JobKind, about: str = "") -> str:
     return f"{kind}/{opened.row_id(about).hex()[:16]}" if about else f"{kind}/"
 
 
-def change(
-    opened: OpenScope, work: Callable[[Tx, JobQueue], bool], *, frozen_too: bool = False
-) -> None:
-    """Change the queue in a transaction of its own; written if `work` returns true."""
-
-    def store(tx: Tx) -> None:
-        notes = Notes(opened, tx)
-        queue = JobQueue.of(notes)
-        if work(tx, queue):
-            queue.put(notes)
-            notes.write(tx)
-
-    opened.write(store, frozen_too=frozen_too)
-
-
 def release(opened: OpenScope) -> None:
     """Give back the leases of an engine that is closed while a model thinks.
 
@@ -176,7 +152,7 @@ def release(opened: OpenScope) -> None:
     leased = opened.leased.items()
 
     def held(view: View) -> bool:
-        leases = JobQueue.of(Notes(opened, view)).leases
+        leases = JobQueue.of(ScopeValues(opened, view)).leases
         return any(job in leases and leases[job].holder == holder for job, holder in leased)
 
     def give_back(_: Tx, queue: JobQueue) -> bool:
@@ -184,7 +160,7 @@ def release(opened: OpenScope) -> None:
 
     with suppress(ScrubjayError), patience(_RELEASE_SECONDS):  # else they end by themselves
         if opened.read(held):
-            change(opened, give_back, frozen_too=True)
+            JobQueue.change(opened, give_back, frozen_too=True)
 
 
 def check_writable(opened: OpenScope) -> None:
@@ -193,9 +169,9 @@ def check_writable(opened: OpenScope) -> None:
         raise Frozen(f"The scope {opened.scope} is frozen.")
 
 
-def _may_ask(opened: OpenScope, notes: Notes) -> bool:
+def _may_ask(opened: OpenScope, values: ScopeValues) -> bool:
     """Whether what derives may be given texts: rules always, a model if that is allowed."""
-    return opened.ports.extractor is None or purposes.is_on(opened, notes, UsePurpose.MODEL)
+    return opened.ports.extractor is None or purposes.is_on(opened, values, UsePurpose.MODEL)
 
 
 def derived_by(opened: OpenScope) -> str:
@@ -217,7 +193,7 @@ def allow(opened: OpenScope, kinds: tuple[JobKind, ...], *, actor: Actor) -> Job
         opened.trail.record(tx, "jobs.allow", actor, number=len(kinds))
         return True
 
-    change(opened, store, frozen_too=True)
+    JobQueue.change(opened, store, frozen_too=True)
     return status(opened)
 
 
@@ -225,8 +201,8 @@ def status(opened: OpenScope) -> JobStatus:
     """Policy, queue and budget of the jobs."""
 
     def look(view: View) -> JobStatus:
-        notes, now = Notes(opened, view), opened.ports.clock.now()
-        queue, backlog = JobQueue.of(notes), Backlog.of(notes)
+        values, now = ScopeValues(opened, view), opened.ports.clock.now()
+        queue, backlog = JobQueue.of(values), Backlog.of(values)
         running = [(name, one) for name, one in queue.leases.items() if one.lives(now)]
         return JobStatus(
             allowed=queue.allowed,
@@ -258,13 +234,13 @@ def _waiting(opened: OpenScope, view: View, kind: JobKind) -> int:
         return compaction.waiting(opened, view)
     if kind is JobKind.CONSOLIDATION:
         return consolidation.waiting(opened, view)
-    return len(derivation.due(Notes(opened, view)))
+    return len(derivation.due(ScopeValues(opened, view)))
 
 
 def work(opened: OpenScope, request: Work, *, actor: Actor) -> Worked:
     """Do the jobs that are due, of the kinds asked for or else of the allowed ones."""
     check_writable(opened)
-    allowed = opened.read(lambda view: JobQueue.of(Notes(opened, view)).allowed)
+    allowed = opened.read(lambda view: JobQueue.of(ScopeValues(opened, view)).allowed)
     kinds = tuple(JobKind(kind) for kind in request.kinds) or allowed
     done = _Round(opened, request, actor).run(kinds)
     left = opened.read(lambda view: sum(_waiting(opened, view, kind) for kind in kinds))
@@ -319,13 +295,13 @@ class _Round:
             return
 
         def lease(tx: Tx) -> str | None:
-            notes = Notes(opened, tx)
-            queue = JobQueue.of(notes)
+            values = ScopeValues(opened, tx)
+            queue = JobQueue.of(values)
             if not queue.is_free(job, opened.ports.clock.now()):
                 return None
             holder = queue.take(opened, job)
-            queue.put(notes)
-            notes.write(tx)
+            queue.put(values)
+            values.write(tx)
             return holder
 
         if (holder := opened.write(lease)) is None:
@@ -333,7 +309,7 @@ class _Round:
 
         def renew(_done: int, _total: int) -> None:
             """Hold the lease for as long as the model is asked about one group after the other."""
-            change(opened, lambda _, queue: queue.renew(opened, job, holder))
+            JobQueue.change(opened, lambda _, queue: queue.renew(opened, job, holder))
 
         opened.ports.reach(Failpoint.JOB_LEASED)
         try:
@@ -351,7 +327,7 @@ class _Round:
         clock, most = opened.ports.clock, opened.ports.policy.daily_tokens
         derived_by_rules = opened.ports.extractor is None
         while self._counts.total() < self._limit and clock.monotonic() < self._until:
-            backlog = opened.read(lambda view: Backlog.of(Notes(opened, view)))
+            backlog = opened.read(lambda view: Backlog.of(ScopeValues(opened, view)))
             if backlog.paused or not (derived_by_rules or purposes.may(opened, UsePurpose.MODEL)):
                 self._worked = replace(self._worked, stopped=Stopped.PAUSED)
             elif most and backlog.spent_on(day(clock.now())) >= most:
@@ -365,26 +341,26 @@ class _Round:
         # Outside a transaction: to find a job may take long, and no writer waits for that.
         (task, passed), known = opened.read(
             lambda view: (
-                choose(opened, view, queue := JobQueue.of(Notes(opened, view))),
+                choose(opened, view, queue := JobQueue.of(ScopeValues(opened, view))),
                 queue.passed,
             )
         )
         if task is None or task.job in tried:
             if passed > known + _PASSED:
-                change(opened, lambda _, queue: queue.note_passed(passed))
+                JobQueue.change(opened, lambda _, queue: queue.note_passed(passed))
             return False
 
         def lease(tx: Tx) -> str | None:
-            notes = Notes(opened, tx)
-            queue = JobQueue.of(notes)
-            if not queue.is_free(task.job, opened.ports.clock.now()) or not task.waits(tx, notes):
+            values = ScopeValues(opened, tx)
+            queue = JobQueue.of(values)
+            if not queue.is_free(task.job, opened.ports.clock.now()) or not task.waits(tx, values):
                 return None
-            if not _may_ask(opened, notes):
+            if not _may_ask(opened, values):
                 return None
             queue.note_passed(passed)
             holder = queue.take(opened, task.job)
-            queue.put(notes)
-            notes.write(tx)
+            queue.put(values)
+            values.write(tx)
             return holder
 
         if (holder := opened.write(lease)) is None:
@@ -393,7 +369,7 @@ class _Round:
         try:
             done = task.ask()
         except ExtractorError:
-            change(opened, lambda _, queue: queue.give_back(task.job, holder))
+            JobQueue.change(opened, lambda _, queue: queue.give_back(task.job, holder))
             self._count(task.job, 0, 0, 1)
             self._worked = replace(self._worked, stopped=Stopped.UNAVAILABLE)
             return False
@@ -426,21 +402,21 @@ def finish(opened: OpenScope, job: str, holder: str, done: Done, actor: Actor) -
     """Write the answer to a job, if the lease is still the holder's; its tokens count anyway."""
 
     def store(tx: Tx, *, only_tokens: bool = False) -> int:
-        notes = Notes(opened, tx)
-        queue, backlog = JobQueue.of(notes), Backlog.of(notes)
+        values = ScopeValues(opened, tx)
+        queue, backlog = JobQueue.of(values), Backlog.of(values)
         if done.tokens_in or done.tokens_out:
             backlog.spend(done.tokens_in, done.tokens_out, day(opened.ports.clock.now()))
-            backlog.put(notes)
+            backlog.put(values)
         written = 0
-        if queue.give_back(job, holder) and not only_tokens and _may_ask(opened, notes):
+        if queue.give_back(job, holder) and not only_tokens and _may_ask(opened, values):
             if done.usable:
-                written = done.keep(tx, notes)
+                written = done.keep(tx, values)
             if queue.settle(job, done=done.usable) and done.drop is not None:
                 done.drop(tx)
                 del queue.attempts[job]
-        queue.put(notes)
+        queue.put(values)
         opened.trail.record(tx, job.partition("/")[0], actor, number=written)
-        notes.write(tx)
+        values.write(tx)
         return written
 
     try:

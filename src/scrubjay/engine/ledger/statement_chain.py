@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from scrubjay.engine.ledger import derivation
 from scrubjay.engine.ledger.timeline import Line, Mark, Place
 from scrubjay.engine.scope.open_scope import OpenScope
-from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.engine.scope.scope_values import ScopeValues
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Origin
 from scrubjay.model.rows import Collection
@@ -27,11 +27,11 @@ KEY = "slot"
 class Slot:
     """Chain of the statements of one origin about one thing, by time."""
 
-    def __init__(self, opened: OpenScope, notes: Notes, name: str, origin: Origin) -> None:
+    def __init__(self, opened: OpenScope, values: ScopeValues, name: str, origin: Origin) -> None:
         self._opened = opened
-        self._notes = notes
+        self._values = values
         # Only like origins share a chain: nobody supersedes what is trusted more.
-        self._line = Line(notes, f"slot/{origin.value}/{name}")
+        self._line = Line(values, f"slot/{origin.value}/{name}")
 
     def enroll(self, memory: Memory) -> None:
         """Add a statement that is already written; its links stay as they are."""
@@ -100,7 +100,7 @@ class Slot:
         if changed != current:
             self._opened.put(tx, replace(changed, version=current.version + 1))
             if changed.current is not current.current:
-                derivation.refresh(self._opened, tx, self._notes, changed)
+                derivation.refresh(self._opened, tx, self._values, changed)
 
 
 def _place(memory: Memory) -> Place:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from msgspec import convert
 
-from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.engine.scope.scope_values import ScopeValues
 from scrubjay.model.turns import EPISODE_TURNS, IDLE, Moment, State, time_of
 
 _ROOT = "timeline"
@@ -46,7 +46,7 @@ class Mark(NamedTuple):
 
 
 class Leaf(NamedTuple):
-    """Leaf of the timeline: its first place, the note that holds it, the number of its turns.
+    """Leaf of the timeline: its first place, the value that holds it, the number of its turns.
 
     The time of its last turn, and the number of turns at its end without a long pause, give the
     episode boundaries without reading earlier leaves.
@@ -74,12 +74,12 @@ def _run(marks: Sequence[Mark]) -> int:
 
 
 class Line:
-    """The timeline, or another line of marks, in one transaction; changes go to its notes."""
+    """The timeline, or another line of marks, in one transaction; changes go to its values."""
 
-    def __init__(self, notes: Notes, root: str = _ROOT) -> None:
-        self._notes = notes
+    def __init__(self, values: ScopeValues, root: str = _ROOT) -> None:
+        self._values = values
         self._root = root
-        self._leaves = convert(notes.get(root) or [], list[Leaf])
+        self._leaves = convert(values.get(root) or [], list[Leaf])
         self._marks: dict[int, list[Mark]] = {}
 
     # -- reading -----------------------------------------------------------------------
@@ -172,7 +172,7 @@ class Line:
 
     def _in(self, number: int) -> list[Mark]:
         if number not in self._marks:
-            found = self._notes.get(f"{self._root}/{number}") or []
+            found = self._values.get(f"{self._root}/{number}") or []
             self._marks[number] = convert(found, list[Mark])
         return self._marks[number]
 
@@ -183,10 +183,10 @@ class Line:
     def _settle(self, at: int, marks: list[Mark]) -> None:
         """Write a changed leaf, and the list of leaves."""
         number = self._leaves[at].number
-        self._notes.put(f"{self._root}/{number}", [list(mark) for mark in marks] or None)
+        self._values.put(f"{self._root}/{number}", [list(mark) for mark in marks] or None)
         if marks:
             run = _run(marks)
             self._leaves[at] = Leaf(*marks[0].place, number, len(marks), marks[-1].micros, run)
         else:
             del self._leaves[at], self._marks[number]
-        self._notes.put(self._root, [list(leaf) for leaf in self._leaves] or None)
+        self._values.put(self._root, [list(leaf) for leaf in self._leaves] or None)

@@ -22,7 +22,7 @@ from scrubjay.engine.ledger import backlog, sessions, statement_chain
 from scrubjay.engine.ledger.timeline import NEVER, Line, Mark, Place
 from scrubjay.engine.scope import purposes
 from scrubjay.engine.scope.open_scope import OpenScope
-from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.engine.scope.scope_values import ScopeValues
 from scrubjay.engine.scope.views import changes, derived, living
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit
@@ -112,11 +112,11 @@ def read_turn(opened: OpenScope, view: View, turn_id: str) -> Turn:
 class LedgerView:
     """The turns in one state of a scope, in the order of time."""
 
-    def __init__(self, opened: OpenScope, view: View, notes: Notes | None = None) -> None:
+    def __init__(self, opened: OpenScope, view: View, values: ScopeValues | None = None) -> None:
         self._opened = opened
         self._view = view
-        self.notes = notes or Notes(opened, view)
-        self.line = Line(self.notes)
+        self.values = values or ScopeValues(opened, view)
+        self.line = Line(self.values)
         self._words = self._ask(lambda by, turn: by.words(turn), frozenset[str]())
         self._stated = self._ask(lambda by, turn: stated(turn, _pieces(by, turn)), dict[str, str]())
 
@@ -174,8 +174,8 @@ class LedgerView:
 class TurnLedger(LedgerView):
     """The ledger in one transaction: rows, timeline, and what is derived from them."""
 
-    def __init__(self, opened: OpenScope, tx: Tx, notes: Notes | None = None) -> None:
-        super().__init__(opened, tx, notes)
+    def __init__(self, opened: OpenScope, tx: Tx, values: ScopeValues | None = None) -> None:
+        super().__init__(opened, tx, values)
         self._tx = tx
 
     def assess(
@@ -208,7 +208,7 @@ class TurnLedger(LedgerView):
                 self.line.put(mark._replace(state=int(state)))
                 if is_new:  # after all
                     self.derive(turn, distilled or (), {})
-                    backlog.requeue(self.notes, turn.id)
+                    backlog.requeue(self.values, turn.id)
                 else:
                     self.withdraw(turn)
 
@@ -219,7 +219,7 @@ class TurnLedger(LedgerView):
         self._tx.bury([row.id])
         if mark is not None:
             self.line.remove(mark.place)
-            backlog.drop(self.notes, mark.id)
+            backlog.drop(self.values, mark.id)
         return None if mark is None else mark.place
 
     def release(self, memory: Memory) -> None:
@@ -235,7 +235,7 @@ class TurnLedger(LedgerView):
             self._slot(name, memory.origin).enroll(memory)
 
     def _slot(self, name: str, origin: Origin) -> statement_chain.Slot:
-        return statement_chain.Slot(self._opened, self.notes, name, origin)
+        return statement_chain.Slot(self._opened, self.values, name, origin)
 
     # -- one turn ----------------------------------------------------------------------
 
@@ -260,7 +260,7 @@ class TurnLedger(LedgerView):
     ) -> list[bytes]:
         """Write the memories of a turn; returns the rows of new ones."""
         written = []
-        for piece in purposes.permitted(self._opened, self.notes, pieces):
+        for piece in purposes.permitted(self._opened, self.values, pieces):
             memory = self._memory(turn, piece)
             row_id = self._opened.row_id(memory.id)
             if self._tx.buried([row_id]) or living(self._tx, Collection.MEMORY, row_id):
@@ -356,15 +356,15 @@ def erase(
     rows: Iterable[Row],
     erased: Iterable[Memory],
     *,
-    notes: Notes | None = None,
+    values: ScopeValues | None = None,
     derive: bool = True,
 ) -> list[ErasedCell]:
     """Erase turns, and their entries in timeline and chains; returns the erased cells.
 
-    Pending changes of `notes` are written along. Unless `derive` is false, later turns that only
+    Pending changes of `values` are written along. Unless `derive` is false, later turns that only
     repeated an erased one are derived again.
     """
-    doomed, ledger = list(rows), TurnLedger(opened, tx, notes)
+    doomed, ledger = list(rows), TurnLedger(opened, tx, values)
     gone = [cell for row in doomed for cell in opened.erased_cells(_TURN, row)]
     for memory in erased:
         ledger.release(memory)
@@ -373,10 +373,10 @@ def erase(
         opened.raise_epoch(tx, _TURN)
     if derive:
         ledger.settle(places)
-    if replaced := ledger.notes.replaced():
+    if replaced := ledger.values.replaced():
         gone += replaced
         opened.raise_epoch(tx, Collection.SESSION)
-    ledger.notes.write(tx)
+    ledger.values.write(tx)
     return gone
 
 
@@ -427,7 +427,7 @@ def put_rests(opened: OpenScope, tx: Tx, rests: Iterable[Rest]) -> None:
         tx.bury(map(opened.row_id, withheld))
         ledger.put_row(turn)
         ledger.assess(turn, distilled, {})
-    ledger.notes.write(tx)
+    ledger.values.write(tx)
 
 
 # -- recording -----------------------------------------------------------------------------------
@@ -467,7 +467,7 @@ def record(opened: OpenScope, request: Record, caller: Caller) -> Recorded:
         ledger.assess(turn, distilled, vectors)
         sessions.note_shown(opened, tx, turn.session, request.shown)
         opened.trail.record(tx, "record", turn.actor, (row_id,))
-        ledger.notes.write(tx)
+        ledger.values.write(tx)
         mark = ledger.line.get(turn.place)
         assert mark is not None
         return Recorded(
@@ -498,7 +498,9 @@ def _seen_before(view: View, row_id: bytes, turn_id: str) -> Recorded | None:
 def derive_failed(opened: OpenScope, *, actor: Actor) -> int:
     """Distill the turns that failed before; returns how many now succeeded."""
     failed = opened.read(
-        lambda view: [mark for mark in Line(Notes(opened, view)) if mark.state == State.FAILED]
+        lambda view: [
+            mark for mark in Line(ScopeValues(opened, view)) if mark.state == State.FAILED
+        ]
     )
     return sum(_derive_again(opened, mark, actor) for mark in failed)
 
@@ -519,9 +521,9 @@ def _derive_again(opened: OpenScope, mark: Mark, actor: Actor) -> bool:
         if ledger.line.get(mark.place) != mark:
             return False  # another process was faster
         ledger.assess(turn, distilled, vectors)
-        backlog.requeue(ledger.notes, turn.id)
+        backlog.requeue(ledger.values, turn.id)
         opened.trail.record(tx, "reindex", actor, (opened.row_id(turn.id),))
-        ledger.notes.write(tx)
+        ledger.values.write(tx)
         return True
 
     return opened.write(store)
@@ -553,7 +555,7 @@ def turns(opened: OpenScope, request: TurnsRequest, *, actor: Actor) -> Page[Tur
 
     def look(view: View) -> Page[Turn]:
         if session is None:
-            ids = (mark.id for mark in Line(Notes(opened, view)).before(end))
+            ids = (mark.id for mark in Line(ScopeValues(opened, view)).before(end))
         else:
             # When each was, only its cell says.
             rows = view.rows_of_session(_TURN, opened.session_hash(session))
@@ -579,7 +581,7 @@ def timeline(opened: OpenScope, request: Paged, *, actor: Actor) -> Timeline:
     end = _end(request.cursor)
 
     def look(view: View) -> Timeline:
-        line = Line(Notes(opened, view))
+        line = Line(ScopeValues(opened, view))
         marks = list(islice(line.before(end), request.limit))[::-1]
         earlier = line.rank(marks[0].place if marks else end)
         return Timeline(
@@ -615,7 +617,7 @@ def load(opened: OpenScope, tx: Tx, loaded: Iterable[Turn], memories: Iterable[M
     for memory in memories:
         if opened.peek(tx, memory.id) is not None:
             ledger.enlist(memory)
-    ledger.notes.write(tx)
+    ledger.values.write(tx)
 
 
 # -- checking ---------------------------------------------------------------------------------
@@ -624,7 +626,7 @@ def load(opened: OpenScope, tx: Tx, loaded: Iterable[Turn], memories: Iterable[M
 def check_line(opened: OpenScope, view: View) -> list[str]:
     """Whether the timeline lists exactly the existing turns."""
     try:
-        listed = {opened.row_id(mark.id) for mark in Line(Notes(opened, view))}
+        listed = {opened.row_id(mark.id) for mark in Line(ScopeValues(opened, view))}
     except (SealBroken, NotFound, KeyMissing) as error:
         return [f"The timeline of turns does not open: {error.message}"]
     there = {row.id for row in changes(view, _TURN) if not row.erased}

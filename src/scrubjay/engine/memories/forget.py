@@ -18,7 +18,7 @@ from scrubjay.engine.memories.read import not_here
 from scrubjay.engine.memories.retain import check_expected
 from scrubjay.engine.scope import due_work, root_key, rotate
 from scrubjay.engine.scope.open_scope import OpenScope
-from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.engine.scope.scope_values import ScopeValues
 from scrubjay.engine.scope.views import changes, derived, earlier_versions, living
 from scrubjay.engine.search import manifest
 from scrubjay.model import cells
@@ -554,9 +554,9 @@ def take(
         opened.raise_epoch(tx, Collection.MEMORY)
     opened.leave_due(tx, Due.ROTATE | Due.PUSH | (Due.SWEEP if doomed.long else Due.NOTHING))
     sound = [memory for memory in memories if memory is not None]
-    notes = Notes(opened, tx)
-    taken.again = derivation.erased(opened, tx, notes, sound, named.memories)
-    taken.cells += turns.erase(opened, tx, doomed.turns.values(), sound, notes=notes)
+    values = ScopeValues(opened, tx)
+    taken.again = derivation.erased(opened, tx, values, sound, named.memories)
+    taken.cells += turns.erase(opened, tx, doomed.turns.values(), sound, values=values)
     rests = doomed.rests
     turns.put_rests(opened, tx, [one for one in rests.values() if isinstance(one, Rest)])
     for collection in (Collection.CONVERSATION, Collection.DOCUMENT):

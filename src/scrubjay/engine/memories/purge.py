@@ -15,7 +15,7 @@ from scrubjay.engine.memories import retention
 from scrubjay.engine.memories.forget import erase_row, present
 from scrubjay.engine.scope import due_work
 from scrubjay.engine.scope.open_scope import OpenScope, day
-from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.engine.scope.scope_values import ScopeValues
 from scrubjay.engine.scope.views import derived, earlier_versions, living
 from scrubjay.engine.search import manifest
 from scrubjay.engine.transfer.copies import strike
@@ -110,9 +110,9 @@ def _erase(
             erase_row(opened, tx, row, memory, keyed=keyed)
         for source, other in _useful(tx, links):
             tx.link(source, other)
-        notes, sound = Notes(opened, tx), [memory for memory in memories if memory]
-        derivation.erased(opened, tx, notes, sound, [row.id for row in rows])
-        notes.write(tx)
+        values, sound = ScopeValues(opened, tx), [memory for memory in memories if memory]
+        derivation.erased(opened, tx, values, sound, [row.id for row in rows])
+        values.write(tx)
         if rows:
             opened.leave_due(tx, Due.PUSH)
             opened.trail.record(tx, verb, actor, [row.id for row in rows], number=len(rows))

@@ -15,7 +15,7 @@ from scrubjay.engine.memories import retention
 from scrubjay.engine.memories.read import not_here, read_live
 from scrubjay.engine.scope.audit_trail import SUBJECTS
 from scrubjay.engine.scope.open_scope import OpenScope
-from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.engine.scope.scope_values import ScopeValues
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit, check_claim
 from scrubjay.model.batches import BatchReceipt, Refusal, RetainedMany, RetainMany
@@ -226,9 +226,9 @@ def supersede(opened: OpenScope, request: Supersede, caller: Caller) -> Retained
         new_row = opened.put(tx, new, vector)
         for source in new.sources:
             tx.link(opened.row_id(source), new_row.id)
-        notes = Notes(opened, tx)
-        hidden = derivation.refresh(opened, tx, notes, retired)
-        notes.write(tx)
+        values = ScopeValues(opened, tx)
+        hidden = derivation.refresh(opened, tx, values, retired)
+        values.write(tx)
         opened.trail.record(tx, "supersede", caller.actor, (old_row.id, new_row.id))
         return Retained(
             id=new.id, number=new_row.born, redacted=redacted, degraded=degraded, hidden=hidden

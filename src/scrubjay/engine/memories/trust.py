@@ -21,7 +21,7 @@ from scrubjay.engine.memories.forget import (
 )
 from scrubjay.engine.memories.read import read_live
 from scrubjay.engine.scope.open_scope import OpenScope
-from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.engine.scope.scope_values import ScopeValues
 from scrubjay.engine.scope.views import living
 from scrubjay.model.conversations import Conversation
 from scrubjay.model.errors import Conflict, Forbidden
@@ -112,10 +112,10 @@ def revoke(opened: OpenScope, request: Revoke, caller: Caller) -> Erasure:
         doomed = closure(opened, tx, named, versions=False)
         revived = _close_ranks(opened, tx, doomed.memories)
         taken = take(opened, tx, doomed, named, verb="revoke", actor=caller.actor)
-        notes = Notes(opened, tx)
+        values = ScopeValues(opened, tx)
         for memory in revived:
-            derivation.refresh(opened, tx, notes, memory)
-        notes.write(tx)
+            derivation.refresh(opened, tx, values, memory)
+        values.write(tx)
         return taken
 
     return carry_out(opened, erase, "revoke")

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from scrubjay.engine.scope.open_scope import OpenScope
-from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.engine.scope.scope_values import ScopeValues
 from scrubjay.model.memory import Json, Kind
 from scrubjay.model.origin import Actor
 from scrubjay.model.purposes import LawfulBasis, PurposeState, SetPurpose, UsePurpose
@@ -22,21 +22,21 @@ from scrubjay.ports import Tx
 _NAME = "purposes"
 
 
-def is_on(opened: OpenScope, notes: Notes, purpose: UsePurpose) -> bool:
+def is_on(opened: OpenScope, values: ScopeValues, purpose: UsePurpose) -> bool:
     """Whether a purpose is allowed, in a transaction."""
-    return _state(opened, notes, purpose).on
+    return _state(opened, values, purpose).on
 
 
 def may(opened: OpenScope, purpose: UsePurpose) -> bool:
     """Whether a purpose is allowed now; asked before a text is sent."""
-    return opened.read(lambda view: is_on(opened, Notes(opened, view), purpose))
+    return opened.read(lambda view: is_on(opened, ScopeValues(opened, view), purpose))
 
 
-def permitted(opened: OpenScope, notes: Notes, pieces: Sequence[Piece]) -> Sequence[Piece]:
+def permitted(opened: OpenScope, values: ScopeValues, pieces: Sequence[Piece]) -> Sequence[Piece]:
     """The pieces that may be kept of what a turn yields."""
-    if not pieces or not is_on(opened, notes, UsePurpose.FACTS):
+    if not pieces or not is_on(opened, values, UsePurpose.FACTS):
         return ()
-    if is_on(opened, notes, UsePurpose.PATTERNS):
+    if is_on(opened, values, UsePurpose.PATTERNS):
         return pieces
     return [one for one in pieces if one.kind is not Kind.PATTERN]
 
@@ -45,7 +45,9 @@ def purposes(opened: OpenScope, actor: Actor) -> tuple[PurposeState, ...]:
     """The state of every purpose."""
     found = opened.read(
         lambda view: tuple(
-            _state(opened, notes, one) for notes in [Notes(opened, view)] for one in UsePurpose
+            _state(opened, values, one)
+            for values in [ScopeValues(opened, view)]
+            for one in UsePurpose
         )
     )
     opened.note_read("purposes", actor)
@@ -57,8 +59,8 @@ def set_purpose(opened: OpenScope, request: SetPurpose, caller: Caller) -> Purpo
     purpose = UsePurpose(request.purpose)
 
     def store(tx: Tx) -> PurposeState:
-        notes = Notes(opened, tx)
-        kept = dict(cast(Mapping[str, Json], notes.get(_NAME) or {}))
+        values = ScopeValues(opened, tx)
+        kept = dict(cast(Mapping[str, Json], values.get(_NAME) or {}))
         kept[purpose.value] = {
             "on": request.on,
             "basis": LawfulBasis(request.basis).value,
@@ -66,17 +68,17 @@ def set_purpose(opened: OpenScope, request: SetPurpose, caller: Caller) -> Purpo
             "by": caller.actor.value,
             "note": request.note,
         }
-        notes.put(_NAME, kept)
-        notes.write(tx)
+        values.put(_NAME, kept)
+        values.write(tx)
         verb = f"purpose.{purpose.value}.{'on' if request.on else 'off'}"
         opened.trail.record(tx, verb, caller.actor)
-        return _state(opened, notes, purpose)
+        return _state(opened, values, purpose)
 
     return opened.write(store, frozen_too=True)
 
 
-def _state(opened: OpenScope, notes: Notes, purpose: UsePurpose) -> PurposeState:
-    kept = cast(Mapping[str, Any], notes.get(_NAME) or {}).get(purpose.value)
+def _state(opened: OpenScope, values: ScopeValues, purpose: UsePurpose) -> PurposeState:
+    kept = cast(Mapping[str, Any], values.get(_NAME) or {}).get(purpose.value)
     if kept is None:
         asked_first = purpose in opened.ports.policy.consent
         basis = LawfulBasis.CONSENT if asked_first else LawfulBasis.CONTRACT

@@ -1,4 +1,4 @@
-"""Notes: small sealed values of a scope, by name.
+"""Scope values: small sealed values of a scope, by name.
 
 They are rows of the session collection: so a rotation re-encrypts them, a transaction changes them
 together with other rows, and an erasure can name their cells.
@@ -7,7 +7,10 @@ together with other rows, and an erasure can name their cells.
 from __future__ import annotations
 
 import json
-from typing import cast
+from collections.abc import Callable
+from typing import ClassVar, Self, cast
+
+from msgspec import Struct, convert, to_builtins
 
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.scope.views import living
@@ -19,8 +22,8 @@ from scrubjay.ports import Tx, View
 _HOME = Collection.SESSION
 
 
-class Notes:
-    """Notes of a scope in one transaction; changes are buffered until `write`."""
+class ScopeValues:
+    """Values of a scope in one transaction; changes are buffered until `write`."""
 
     def __init__(self, opened: OpenScope, view: View) -> None:
         self._opened = opened
@@ -29,7 +32,7 @@ class Notes:
         self._changed: dict[str, None] = {}
 
     def get(self, name: str) -> Json:
-        """The note of this name; None if there is none."""
+        """The value of this name; None if there is none."""
         if name not in self._read:
             row = living(self._view, _HOME, self._row_id(name))
             body = None if row is None else self._opened.open_body(_HOME, row)
@@ -37,7 +40,7 @@ class Notes:
         return self._read[name]
 
     def put(self, name: str, value: Json) -> None:
-        """Change a note; None removes it."""
+        """Change a value; None removes it."""
         self._read[name] = value
         self._changed[name] = None
 
@@ -58,5 +61,35 @@ class Notes:
         self._changed.clear()
 
     def _row_id(self, name: str) -> bytes:
-        # No public id begins with a slash, so nobody can name a note by accident.
+        # No public id begins with a slash, so nobody can name a value by accident.
         return self._opened.row_id(f"/{name}")
+
+
+class SealedState(Struct, kw_only=True):
+    """A Struct that is one value of the scope, as it is in one transaction."""
+
+    NAME: ClassVar[str]
+
+    @classmethod
+    def of(cls, values: ScopeValues) -> Self:
+        """What is stored; the defaults if nothing ever was."""
+        return convert(values.get(cls.NAME) or {}, cls)
+
+    def put(self, values: ScopeValues) -> None:
+        """Buffer it; written with the other values."""
+        values.put(self.NAME, to_builtins(self))
+
+    @classmethod
+    def change(
+        cls, opened: OpenScope, work: Callable[[Tx, Self], bool], *, frozen_too: bool = False
+    ) -> None:
+        """Change it in a transaction of its own; written if `work` returns true."""
+
+        def store(tx: Tx) -> None:
+            values = ScopeValues(opened, tx)
+            state = cls.of(values)
+            if work(tx, state):
+                state.put(values)
+                values.write(tx)
+
+        opened.write(store, frozen_too=frozen_too)

@@ -17,7 +17,7 @@ from scrubjay import vault
 from scrubjay.engine.scope import rotate
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.scope.scope_keys import USER_HELD
-from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.engine.scope.scope_values import ScopeValues
 from scrubjay.model.errors import Conflict, InvalidRequest, SealBroken, UserLocked
 from scrubjay.model.requests import Caller
 from scrubjay.model.rows import Collection, Due
@@ -231,7 +231,7 @@ def _unwrap(opened: OpenScope, secret: bytes, slot: bytes, purpose: str) -> byte
 
 def private_key(opened: OpenScope, view: View) -> bytes:
     """The private key of the inbox; UserLocked while it is locked."""
-    return bytes.fromhex(str(Notes(opened, view).get(_NOTE)))
+    return bytes.fromhex(str(ScopeValues(opened, view).get(_NOTE)))
 
 
 def renew(opened: OpenScope, tx: Tx, state: UserKey) -> UserKey:
@@ -245,6 +245,6 @@ def renew(opened: OpenScope, tx: Tx, state: UserKey) -> UserKey:
 
 
 def _keep_private(opened: OpenScope, tx: Tx, private: bytes) -> None:
-    notes = Notes(opened, tx)
-    notes.put(_NOTE, private.hex())
-    notes.write(tx)
+    values = ScopeValues(opened, tx)
+    values.put(_NOTE, private.hex())
+    values.write(tx)

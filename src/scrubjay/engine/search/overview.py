@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from scrubjay.engine.ledger.sessions import tainted
 from scrubjay.engine.ledger.timeline import Line
 from scrubjay.engine.scope.open_scope import OpenScope
-from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.engine.scope.scope_values import ScopeValues
 from scrubjay.engine.search.open_index import OpenIndex, Peek, past_limits
 from scrubjay.engine.search.scope_index import moment
 from scrubjay.engine.search.segment import KINDS, NOTHING, ORIGINS, Columns
@@ -315,7 +315,7 @@ def _in_columns(held: Columns, now: datetime) -> Iterator[Session]:
 
 def _in_ledger(opened: OpenScope, view: View, names: Iterable[str]) -> Iterator[Session]:
     """Sessions of the turns; a turn is decrypted only if no memory has the name of its session."""
-    times = {opened.row_id(mark.id): mark.micros for mark in Line(Notes(opened, view))}
+    times = {opened.row_id(mark.id): mark.micros for mark in Line(ScopeValues(opened, view))}
     known = {opened.session_hash(name): name for name in names} if times else {}
     found: dict[str, list[int]] = {}
     after = 0

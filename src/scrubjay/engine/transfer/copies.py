@@ -18,7 +18,7 @@ from scrubjay.engine.scope.audit_trail import LOST
 from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.engine.scope.open_scope import OpenScope, day, slots
 from scrubjay.engine.scope.scope_keys import LOOKUP, USER_HELD
-from scrubjay.engine.scope.scope_values import Notes
+from scrubjay.engine.scope.scope_values import ScopeValues
 from scrubjay.engine.scope.views import changes, living
 from scrubjay.engine.transfer import bundle
 from scrubjay.guard.admission import admit
@@ -273,9 +273,9 @@ def _in_line(opened: OpenScope, tx: Tx, memory: Memory, *, trusted: bool) -> Mem
     if before is not None and before.superseded_by is None:
         retired = replace(before, superseded_by=memory.id, retired_at=memory.recorded_at)
         opened.put(tx, replace(retired, version=before.version + 1))
-        notes = Notes(opened, tx)
-        derivation.refresh(opened, tx, notes, retired)
-        notes.write(tx)
+        values = ScopeValues(opened, tx)
+        derivation.refresh(opened, tx, values, retired)
+        values.write(tx)
     elif before is not None:
         _check_successor(before, memory.id)
     return memory

@@ -431,14 +431,14 @@ class ScopeWriter:
     def _attempt(self, tx: PostgresTx, batch: Sequence[Request]) -> bool:
         """Run every request and commit; whether there was nothing to commit."""
         if len(batch) == 1:
-            _run(tx, batch[0], is_own=True)
+            batch[0].run(tx, is_own=True)
             if batch[0].error is not None:
                 tx.rollback()
                 return True
         else:
             for request in batch:
                 saved = tx.save()
-                _run(tx, request, is_own=request is batch[0])
+                request.run(tx, is_own=request is batch[0])
                 if request.error is not None:
                     tx.restore(saved)
                 tx.release()
@@ -446,16 +446,3 @@ class ScopeWriter:
         self._reach(Failpoint.STORE_BEFORE_COMMIT)
         tx.commit()
         return False
-
-
-def _run(tx: PostgresTx, request: Request, *, is_own: bool) -> None:
-    """Run the work of a request; its error, if any, is raised where it was submitted."""
-    try:
-        request.result = request.work(tx)
-    except BaseException as error:  # seam: it is raised where the work was submitted
-        if isinstance(error, KeyboardInterrupt) and not is_own:
-            raise
-        request.error = error
-    if tx.failure is not None:
-        request.error = None
-        raise tx.failure

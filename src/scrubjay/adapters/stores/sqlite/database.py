@@ -675,11 +675,11 @@ class FileWriter:
         try:
             session.begin()
             if len(batch) == 1:
-                _run(session, batch[0], is_own=True)
+                batch[0].run(session, is_own=True)
             else:
                 for request in batch:
                     saved = session.save()
-                    _run(session, request, is_own=request is batch[0])
+                    request.run(session, is_own=request is batch[0])
                     if request.error is not None:
                         session.restore(saved)
                     session.run("RELEASE request")
@@ -744,16 +744,3 @@ class FileWriter:
             raise failure from error
         self._wary = False
         return session
-
-
-def _run(session: Statements, request: Request, *, is_own: bool) -> None:
-    """Run the work of a request; its error, if any, is raised where it was submitted."""
-    try:
-        request.result = request.work(session)
-    except BaseException as error:  # seam: it is raised where the work was submitted
-        if isinstance(error, KeyboardInterrupt) and not is_own:
-            raise
-        request.error = error
-    if session.failure is not None:
-        request.error = None
-        raise session.failure
