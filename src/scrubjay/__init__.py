@@ -76,16 +76,19 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.model.overview import Change as Change
     from scrubjay.model.overview import Changes as Changes
     from scrubjay.model.overview import Lineage as Lineage
+    from scrubjay.model.overview import RecallCounter as RecallCounter
     from scrubjay.model.overview import Relative as Relative
     from scrubjay.model.overview import Statistics as Statistics
     from scrubjay.model.pages import Page as Page
     from scrubjay.model.pages import every as every
+    from scrubjay.model.purposes import LawfulBasis as LawfulBasis
     from scrubjay.model.purposes import PurposeState as PurposeState
     from scrubjay.model.purposes import UsePurpose as UsePurpose
     from scrubjay.model.results import AuditEvent as AuditEvent
     from scrubjay.model.results import BackedUp as BackedUp
     from scrubjay.model.results import BackupNote as BackupNote
     from scrubjay.model.results import Brief as Brief
+    from scrubjay.model.results import CopiedSentence as CopiedSentence
     from scrubjay.model.results import DestroyToken as DestroyToken
     from scrubjay.model.results import ErasedCell as ErasedCell
     from scrubjay.model.results import Erasure as Erasure
@@ -111,6 +114,7 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.model.retention import Limit as Limit
     from scrubjay.model.retention import Retention as Retention
     from scrubjay.model.rows import Freeze as Freeze
+    from scrubjay.model.scope import Quota as Quota
     from scrubjay.model.scope import Scope as Scope
     from scrubjay.model.turns import Moment as Moment
     from scrubjay.model.turns import Recorded as Recorded
@@ -137,17 +141,17 @@ _HOMES = {
     "scrubjay.model.jobs": "JobKind JobStatus RunningJob Worked",
     "scrubjay.model.memory": "Kind Memory Provenance",
     "scrubjay.model.origin": "Actor Origin",
-    "scrubjay.model.overview": "Change Changes Lineage Relative Statistics",
+    "scrubjay.model.overview": "Change Changes Lineage RecallCounter Relative Statistics",
     "scrubjay.model.pages": "Page every",
-    "scrubjay.model.purposes": "PurposeState UsePurpose",
+    "scrubjay.model.purposes": "LawfulBasis PurposeState UsePurpose",
     "scrubjay.model.results": (
-        "AuditEvent BackedUp BackupNote Brief DestroyToken ErasedCell Erasure Exhibit Exported "
-        "Extraction ExtractionStatus Hit Holdings Loaded Outcome Preview Purged Recalled Reindexed "
-        "Report Retained Rotated Session Stopped"
+        "AuditEvent BackedUp BackupNote Brief CopiedSentence DestroyToken ErasedCell Erasure "
+        "Exhibit Exported Extraction ExtractionStatus Hit Holdings Loaded Outcome Preview Purged "
+        "Recalled Reindexed Report Retained Rotated Session Stopped"
     ),
     "scrubjay.model.retention": "Duplicates KindLimit Limit Retention",
     "scrubjay.model.rows": "Freeze",
-    "scrubjay.model.scope": "Scope",
+    "scrubjay.model.scope": "Quota Scope",
     "scrubjay.model.turns": "Moment Recorded State Timeline Turn",
     "scrubjay.model.user_keys": "Held Unlocked",
     "scrubjay.client": "Client connect",
