@@ -2,8 +2,7 @@
 
 `clean` runs at every write and takes out only what nobody can see or nothing may hold; all else is
 stored as written. `one_line` runs at every render and yields one line that cannot pass for another
-one, for a heading or for a turn of the conversation. `defang` takes the click out of addresses
-that came from an origin of little trust.
+one, for a heading or for a turn of the conversation.
 """
 
 from __future__ import annotations
@@ -82,9 +81,6 @@ _SCHEME = lazy_pattern(r"(?i)\b(javascript|vbscript|data(?=:[a-z0-9.+/-]{0,100}[
 _COLON = "\u2236"
 """A ratio sign: reads as a colon, ends neither a role nor a scheme."""
 
-_ADDRESS = lazy_pattern(r"(?i)\b[a-z][a-z0-9+.-]{0,31}:[/\\]{2,}(?:[^\s/\\?#]*@)?([^\s/\\?#@]+)\S*")
-_BARE_HOST = lazy_pattern(r"(?i)\b(www\.[^\s/?#]+)\S*")
-
 
 def clean(text: str) -> str:
     """The text without invalid and invisible characters, with one kind of line break; idempotent.
@@ -128,11 +124,6 @@ def one_line(text: str, *, most: int | None = None) -> str:
     if role := _ROLE.match(line):
         return role[1] + _COLON + line[role.end() :]
     return line
-
-
-def defang(text: str) -> str:
-    """The text with every address reduced to its host, dots in brackets; idempotent."""
-    return _BARE_HOST.sub(_host, _ADDRESS.sub(_host, text))
 
 
 def _needed(run: re.Match[str]) -> str:
@@ -181,7 +172,3 @@ def _cut(line: str, most: int) -> str:
             break
         end -= 1
     return line if end == len(line) else line[:end].rstrip(" ")
-
-
-def _host(address: re.Match[str]) -> str:
-    return address[1].replace("[.]", ".").replace(".", "[.]")
