@@ -222,7 +222,7 @@ def test_two_write_to_a_scope_while_a_third_consolidates_it(
         assert [one.wait() for one in writers] == [0, 0]
         while agent.consolidate().done:
             pass
-        found = list(agent.memory.all())
+        found = list(agent.memory.present())
     episodes = sorted(one.content for one in found if one.kind is Kind.EPISODE)
     facts = sorted(one.content for one in found if one.kind is MemoryType.SEMANTIC.kind)
     expected = sorted(f"{name} met guest {n}" for name in ("ann", "bob") for n in range(number))

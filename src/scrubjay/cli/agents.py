@@ -16,7 +16,7 @@ from scrubjay.cli import render
 from scrubjay.cli.exits import Exit
 from scrubjay.cli.home import confirm_replace, interactive, settings
 from scrubjay.cli.parser import YES, Option, command
-from scrubjay.model.errors import InvalidRequest, NotFound
+from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.origin import Actor
 
 if TYPE_CHECKING:
@@ -302,11 +302,7 @@ def list_(
     """
     from scrubjay.surfaces.initrunner.chat import listed
 
-    try:
-        found = agent.memory.newest(limit=limit, category=category, type_=type_)
-    except NotFound:
-        found = []
-    if not found:
+    if not (found := agent.memory.newest(limit=limit, category=category, type_=type_)):
         render.line("No memories found.")
         return
     for one in found:
@@ -371,7 +367,7 @@ def export(agent: RoleAgent, *, output: Path = Path("memories.json")) -> None:
     if not agent.memory.exists():
         render.line(_NO_STORE)
         return
-    found = records.export(agent.memory.all())
+    found = records.export(agent.memory.present())
     files.write(output, json.dumps(found, indent=2).encode())
     render.line(f"Exported {len(found)} memories to {output}.")
 
@@ -398,10 +394,12 @@ def load(agent: RoleAgent, *, file: Path) -> None:
         told = records.load(agent.memory, found.records)
         sessions = agent.sessions
         assert sessions is not None
-        restored = sum(
-            sessions.restore(one.id, one.messages, one.at, agent=one.agent)
-            for one in sorted(found.sessions, key=lambda one: one.at)
-        )
+        restored = 0
+        for one in sorted(found.sessions, key=lambda one: one.at):
+            try:
+                restored += sessions.restore(one.id, one.messages, one.at, agent=one.agent)
+            except InvalidRequest as error:
+                render.say(f"Left out: The session {one.id[:40]!r}: {error.message}")
         render.say(
             f"It had {found.dimensions:,} dimensions of {found.model or 'a model it does not name'}"
             "; its memories were embedded again."

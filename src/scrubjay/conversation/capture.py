@@ -47,8 +47,8 @@ def users_said(request: object) -> list[str]:
 
 
 def sound(text: str) -> str:
-    """The text without lone surrogates, which JSON may carry."""
-    return text.encode("utf-8", "replace").decode()
+    """The text with halves of surrogate pairs joined, or replaced: JSON may carry lone ones."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def purified(text: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
@@ -104,12 +105,14 @@ class SessionTaint:
         self._mark = mark
         self._read: dict[str, Origin] = {}
         """What is not written."""
+        self._lock = threading.Lock()  # the tools of a run are called side by side
 
     def note(self, session: str | None, origin: Origin | None) -> None:
         """The session has read text of this origin. Never raises: `settle` does, before a write."""
         if session is None or origin is None or origin.trusted:
             return
-        self._read[session] = lowest((origin, self._read.get(session, origin)))
+        with self._lock:
+            self._read[session] = lowest((origin, self._read.get(session, origin)))
         try:
             self.settle(session)
         except Exception as error:  # seam: who reads must not fail over what is noted about it
@@ -118,9 +121,13 @@ class SessionTaint:
 
     def settle(self, session: str | None) -> None:
         """Write what is not written yet about a session; ScrubjayError if that fails again."""
-        if self._mark is not None and session is not None and session in self._read:
-            self._mark(session, self._read[session])
-            del self._read[session]
+        if self._mark is None or session is None:
+            return
+        while (read := self._read.get(session)) is not None:
+            self._mark(session, read)
+            with self._lock:  # what was read meanwhile is not written yet
+                if self._read.get(session) is read:
+                    del self._read[session]
 
     def of(self, session: str | None) -> Origin | None:
         """The least trusted origin that a session has read; None if it is trusted."""

@@ -231,6 +231,17 @@ def test_no_escape_sequence_of_the_model_reaches_the_terminal(scene: Scene) -> N
     assert "\x1b" not in scene.run("chat", stdin="Hi\nexit\n").out
 
 
+def test_half_an_emoji_of_the_model_costs_neither_the_session_nor_the_next_turn(
+    scene: Scene,
+) -> None:
+    scene.model.says = lambda _: "one \ud83d. two \ud83d\ude00"
+    done = scene.run("chat", stdin="Hello\nAgain\nexit\n")
+    assert done.err == ""
+    assert "one \ufffd. two 😀" in scene.model.told()
+    done = scene.run("chat", "--resume", stdin="exit\n")
+    assert "Resumed session with 4 messages." in done.out
+
+
 def test_bytes_that_are_no_text_cost_no_conversation(scene: Scene) -> None:
     done = scene.run("chat", stdin=b"caf\xe9\n/forget \xff\nmore\n")
     assert done.code == 0
@@ -284,7 +295,9 @@ def test_a_task_ends_with_finish_task_and_leaves_an_episode(scene: Scene) -> Non
 def test_a_task_is_stopped_after_its_turns_or_when_it_does_nothing(scene: Scene) -> None:
     scene.write({"consolidation": {"interval": "manual"}})
     scene.model.says = lambda asked: "Hm." if results(asked) else Call("list_memories", {})
-    assert scene.run("run", "--task", "Think", "--max-turns", "3").code == 1
+    done = scene.run("run", "--task", "Think", "--max-turns", "3")
+    assert done.code == 1
+    assert "blocked: Stopped after 3 turns" in done.err
     assert len(scene.model.requests) == 6
     assert episodes(scene) == []
     scene.model.says = lambda _: "Hm."
@@ -321,6 +334,16 @@ def test_a_model_that_fails_ends_a_run_with_a_sentence(scene: Scene, words: list
     assert done.code == 7
     assert done.err.startswith("error: The model did not answer")
     assert episodes(scene) == []
+
+
+def test_the_episode_of_a_run_that_says_very_much_is_cut(scene: Scene) -> None:
+    scene.write({"consolidation": {"interval": "manual"}})
+    scene.model.says = lambda asked: (
+        "Done." if results(asked) else Call("finish_task", {"summary": "x" * 200_000})
+    )
+    scene.run("run", "--task", "Look")
+    ((told, _, _),) = episodes(scene)
+    assert set(told) == {"x"}
 
 
 def test_types_that_are_switched_off_are_not_captured(scene: Scene) -> None:

@@ -137,7 +137,7 @@ def left(scene: Scene) -> tuple[list[str], int]:
     """The types that are left, and the number of sessions."""
     with scene.opened() as agent:
         assert agent.sessions is not None
-        types = {str(MemoryType.of(one.kind)) for one in agent.memory.all()}
+        types = {str(MemoryType.of(one.kind)) for one in agent.memory.present()}
         return sorted(types), len(agent.sessions.listed())
 
 
@@ -365,7 +365,7 @@ def test_an_export_and_an_import_release_nothing_from_quarantine(scene: Scene) -
     scene.write(name="other")
     assert scene.run("memory import", "out.json").out.startswith("Imported 1 memor")
     with scene.opened() as agent:
-        (one,) = agent.memory.all()
+        (one,) = agent.memory.present()
         assert (one.origin, one.quarantined) == (Origin.WEB, True)
         assert agent.memory.procedures() == ""
 
@@ -374,7 +374,7 @@ def test_an_import_claims_no_more_trust_than_an_import(scene: Scene) -> None:
     (scene.folder / "in.json").write_text(json.dumps([{"content": "Tea", "origin": "user"}]))
     scene.run("memory import", "in.json")
     with scene.opened() as agent:
-        (one,) = agent.memory.all()
+        (one,) = agent.memory.present()
         assert one.origin is Origin.IMPORT
 
 

@@ -196,6 +196,44 @@ def test_a_session_without_messages_is_left_out_and_the_others_are_taken_over(
     assert "Left out: The session 'bad' is damaged." in done.err
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("", "hi"), ("s" * 600, "hi"), ("huge", "x" * 9_000_000), ("deep", "DEEP")],
+    ids=["no-name", "long-name", "huge", "deep"],
+)
+def test_a_session_that_cannot_be_kept_is_left_out_whole_and_the_others_are_taken_over(
+    scene: Scene, name: str, words: str
+) -> None:
+    talk = json.dumps([*(message(f"line {number}") for number in range(600)), message(words)])
+    talk = talk.replace('"DEEP"', "[" * 400 + "]" * 400)
+    path = database(scene.folder, sessions=[(name, "assistant", TIME, talk), *rows()[1:2]])
+    done = scene.run("memory import", path)
+    assert done.out == f"Imported 4 memories and 1 session from {path}.\n"
+    assert f"Left out: The session {name[:40]!r}: " in done.err
+    with scene.opened() as agent:
+        assert agent.sessions is not None
+        assert len(agent.sessions.listed()) == 1
+
+
+def test_halves_of_an_emoji_cost_no_memory_and_no_session(scene: Scene) -> None:
+    halves = json.dumps([message("two \ud83d\ude00 one \ud83d.")])
+    path = database(scene.folder, sessions=[("half", "assistant", TIME, halves)])
+    scene.run("memory import", path)
+    scene.run("chat --session half", stdin="Hello\nexit\n")
+    assert "two 😀 one \ufffd." in scene.model.told(0)
+    records = [{"content": "Tea \ud83d\ude00"}, {"content": "Coffee \ud83d"}]
+    (scene.folder / "in.json").write_text(json.dumps(records))
+    assert scene.run("memory import", "in.json").out.startswith("Imported 2 memories")
+
+
+def test_a_memory_that_is_too_long_is_left_out_and_the_others_are_taken_over(scene: Scene) -> None:
+    records = [{"content": "Tea"}, {"content": "x" * 70_000}, {"content": "Coffee"}]
+    (scene.folder / "in.json").write_text(json.dumps(records))
+    done = scene.run("memory import", "in.json")
+    assert done.out.startswith("Imported 2 memories")
+    assert "Left out: 'xxx" in done.err
+
+
 def test_a_time_outside_the_years_there_are_is_refused_with_a_sentence(scene: Scene) -> None:
     records = [{"content": "Tea", "created_at": "9999-12-31T23:59:59-23:59"}]
     (scene.folder / "bad.json").write_text(json.dumps(records))

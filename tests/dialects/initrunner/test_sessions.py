@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from itertools import product
+from typing import Any
 
 import pytest
 from pydantic_ai import Agent
@@ -23,9 +25,17 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.test import TestModel
 
-from scrubjay import Jay, Scope
+from scrubjay import Busy, Jay, Scope
+from scrubjay.model.conversations import APPEND_LIMIT
 from scrubjay.model.memory import Json
-from scrubjay.surfaces.initrunner.sessions import Sessions, new_id, sound, trimmed
+from scrubjay.surfaces.initrunner.sessions import (
+    Sessions,
+    new_id,
+    sound,
+    stored,
+    trimmed,
+    whole,
+)
 from tests.support.engines import MemoryHome
 
 
@@ -267,3 +277,37 @@ def test_a_session_whose_process_died_is_pruned_after_a_day(jay: Jay, home: Memo
     mine.save("mine", turn(0))
     assert mine.prune() == 1
     assert [one.name for one in mine.listed()] == ["mine"]
+
+
+class CutOff(Jay):
+    """A handle whose second append of a process fails."""
+
+    appended = 0
+
+    def append(self, *given: Any, **fields: Any) -> Any:
+        self.appended += 1
+        if self.appended == 2:
+            raise Busy("Another process holds the lock.")
+        return super().append(*given, **fields)
+
+
+def test_an_import_that_was_cut_off_is_brought_whole_the_next_time(
+    home: MemoryHome, sessions: Sessions
+) -> None:
+    engine, scope = home.engine(), Scope("agents", "assistant")
+    told = [body for body in map(stored, turn(0) * APPEND_LIMIT) if body is not None]
+    when = datetime(2026, 2, 20, tzinfo=UTC)
+    with pytest.raises(Busy):
+        Sessions(CutOff(engine, scope), "assistant").restore("long", told, when, agent="assistant")
+    assert [one.entries for one in sessions.listed()] == [APPEND_LIMIT]
+    assert sessions.restore("long", told, when, agent="assistant")
+    assert [one.entries for one in sessions.listed()] == [len(told)]
+    assert not sessions.restore("long", told, when, agent="assistant")
+
+
+def test_halves_of_an_emoji_are_joined_or_replaced(sessions: Sessions) -> None:
+    history = [*turn(0)[:1], ModelResponse(parts=[TextPart("two \ud83d\ude00 one \ud83d.")])]
+    assert texts(whole(history))[1] == "two 😀 one \ufffd."
+    assert sessions.save("one", history)
+    assert texts(sessions.load("one"))[1] == "two 😀 one \ufffd."
+    assert whole(history[:1]) == history[:1]

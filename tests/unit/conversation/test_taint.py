@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from scrubjay.conversation.taint import SessionTaint
@@ -53,6 +55,44 @@ def test_what_cannot_be_written_is_written_before_the_next_write_or_stops_it() -
     assert store.read == {"s": Origin.WEB}
     store.down = True
     taint.settle("s")
+
+
+def test_writes_side_by_side_settle_a_taint_once() -> None:
+    """The tools of one answer are called in threads: a second one settles while the first does."""
+    store = Store()
+    calls: list[Origin] = []
+
+    def mark(session: str, origin: Origin) -> Origin:
+        calls.append(origin)
+        if len(calls) == 2:
+            beside = threading.Thread(target=taint.settle, args=(session,))
+            beside.start()
+            beside.join()
+        return store.mark(session, origin)
+
+    taint, store.down = SessionTaint(mark), True
+    taint.note("s", Origin.WEB)
+    store.down = False
+    taint.settle("s")
+    assert store.read == {"s": Origin.WEB}
+    assert taint.of("s") is Origin.WEB
+
+
+def test_what_is_read_while_a_taint_is_written_is_written_too() -> None:
+    store = Store()
+    told = iter((Origin.WEB,))
+
+    def mark(session: str, origin: Origin) -> Origin:
+        for read in told:
+            store.down = True  # so that the one beside cannot write it itself
+            taint.note(session, read)
+            store.down = False
+        return store.mark(session, origin)
+
+    taint = SessionTaint(mark)
+    taint.note("s", Origin.OTHER_AGENT)
+    taint.settle("s")
+    assert store.read == {"s": Origin.WEB}
 
 
 def test_what_cannot_be_read_is_not_taken_for_clean() -> None:

@@ -183,7 +183,8 @@ class AgentMemory(AbstractCapability[Any]):
         A file has the words of whoever made it, and that is not known.
         """
         for part in (part for message in messages for part in message.parts):
-            if self._brings(getattr(part, "tool_name", None) or ""):
+            tool = getattr(part, "tool_name", None) or ""
+            if tool not in TOOLS and self._reads_web(tool):
                 self.memory.taint.note(session, Origin.WEB)
             content = getattr(part, "content", None)
             for one in content if isinstance(content, list | tuple) else (content,):
@@ -191,9 +192,6 @@ class AgentMemory(AbstractCapability[Any]):
                     self.memory.taint.note(session, Origin.WEB)
                 elif isinstance(one, BinaryContent | UploadedFile):
                     self.memory.taint.note(session, Origin.QUOTED)
-
-    def _brings(self, tool: str) -> bool:
-        return tool not in TOOLS and self._reads_web(tool)
 
     async def before_tool_execute(
         self,
@@ -204,7 +202,8 @@ class AgentMemory(AbstractCapability[Any]):
         args: dict[str, Any],
     ) -> dict[str, Any]:
         """Taint the session if the server of an MCP tool says that it reaches beyond itself."""
-        if _open_world(tool_def):
+        hints = (tool_def.metadata or {}).get("annotations")
+        if isinstance(hints, Mapping) and hints.get("openWorldHint") is True:
             await asyncio.to_thread(self.memory.taint.note, session_of(ctx), Origin.WEB)
         return args
 
@@ -245,12 +244,6 @@ class AgentMemory(AbstractCapability[Any]):
             except ScrubjayError as error:
                 log.warning("Failed to record the turn", extra={"code": error.code})
         return result
-
-
-def _open_world(tool: ToolDefinition) -> bool:
-    """Whether a tool has the hint of MCP that it reaches an open world."""
-    annotations = (tool.metadata or {}).get("annotations") or {}
-    return isinstance(annotations, Mapping) and annotations.get("openWorldHint") is True
 
 
 def session_of(ctx: RunContext[Any]) -> str | None:

@@ -15,13 +15,13 @@ from pydantic_ai.messages import (
     TextPartDelta,
 )
 
-from scrubjay.model.errors import NotFound, ScrubjayError
+from scrubjay.model.errors import ScrubjayError
 from scrubjay.model.jobs import Worked
 from scrubjay.model.memory import Memory
-from scrubjay.surfaces.initrunner.memory import LongTermMemory, category_of, created_at
+from scrubjay.surfaces.initrunner.memory import category_of, created_at
 from scrubjay.surfaces.initrunner.role_agent import RoleAgent
 from scrubjay.surfaces.initrunner.roles import Interval, MemoryType
-from scrubjay.surfaces.initrunner.sessions import new_id, trimmed
+from scrubjay.surfaces.initrunner.sessions import new_id, trimmed, whole
 
 _LEAVING: Final = ("exit", "quit")
 _PREVIEW: Final = 100
@@ -109,7 +109,7 @@ class Chat:
             self._terminal.say(error.message)
             return
         self._terminal.show("")
-        self._history = trimmed(result.all_messages(), self._most)
+        self._history = trimmed(whole(result.all_messages()), self._most)
         keep(self._agent, self._session, result.new_messages(), self._terminal)
 
     async def _stream(self, _: RunContext[Any], events: AsyncIterable[AgentStreamEvent]) -> None:
@@ -141,16 +141,14 @@ class Chat:
 
     def _memories(self, words: str) -> None:
         memory = self._agent.memory
-        if words:
-            self._terminal.show(memory.recall(words))
-            return
-        for one in _newest(memory, 20):
-            self._terminal.show(listed(one))
+        found = [memory.recall(words)] if words else map(listed, memory.newest(limit=20))
+        for told in found:
+            self._terminal.show(told)
 
     def _forget(self, number: str) -> None:
         memory = self._agent.memory
         wanted = number.removeprefix("#")
-        found = next((one for one in memory.all() if str(one.number) == wanted), None)
+        found = next((one for one in memory.present() if str(one.number) == wanted), None)
         if found is None:
             self._terminal.show(f"There is no memory {number or '(give its number)'}.")
             return
@@ -160,13 +158,6 @@ class Chat:
     def _brief(self, _: str) -> None:
         brief = self._agent.memory.jay.brief().markdown
         self._terminal.show(brief or "Nothing is remembered yet.")
-
-
-def _newest(memory: LongTermMemory, limit: int) -> Sequence[Memory]:
-    try:
-        return memory.newest(limit=limit)
-    except NotFound:
-        return []
 
 
 def listed(one: Memory) -> str:

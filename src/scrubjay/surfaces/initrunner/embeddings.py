@@ -14,7 +14,6 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scrubjay import bootstrap
 from scrubjay.handle import Jay
 from scrubjay.model.errors import Changed, EmbedderError, InvalidRequest, NotFound
 from scrubjay.model.memory import Json
@@ -194,8 +193,3 @@ class EmbeddingRecord:
             if not self._embedder.dimensions:
                 self._embedder.embed(["dimensions"])
         return self._embedder.dimensions
-
-
-def embedder_of(settings: Settings) -> Embedder:
-    """The embedder that the settings name."""
-    return bootstrap.make_embedder(settings, bootstrap.clock())

@@ -12,6 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from scrubjay.conversation.capture import sound
 from scrubjay.conversation.taint import SessionTaint, tainting
 from scrubjay.handle import Jay
 from scrubjay.model.errors import InvalidRequest, NotFound, ScrubjayError
@@ -31,6 +32,8 @@ PROCEDURES: Final = 20
 _HEADING: Final = "## Learned Procedures and Policies"
 _PAGE: Final = 200
 _SECONDS: Final = 120.0
+_EPISODE_CHARS: Final = 10_000
+"""Of what a run says of itself; consolidation gives a model twenty of them at once."""
 _MARK: Final = re.compile(r"^(?=---|\[Type:)", re.MULTILINE)
 """Where a line of a memory would pass for the beginning of another one."""
 
@@ -143,9 +146,8 @@ class LongTermMemory:
     ) -> str:
         """The newest memories, a line each; a session that is shown untrusted text is tainted."""
         type_ = type_named(memory_type) if memory_type else None
-        try:
-            found = self.newest(limit=limit, category=category, type_=type_)
-        except NotFound:
+        found = self.newest(limit=limit, category=category, type_=type_)
+        if not found and not self.exists():
             return "No memories stored yet."
         self.taint.note(session, tainting(found))
         lines = (
@@ -205,10 +207,11 @@ class LongTermMemory:
         *,
         session: str,
     ) -> None:
-        """Store what an unattended run did as an episode; a failure is only logged."""
+        """Store what an unattended run did as an episode, cut; a failure is only logged."""
         if not self.config.enabled(MemoryType.EPISODIC):
             return
         try:
+            content = sound(content)[:_EPISODE_CHARS]
             self.add(MemoryType.EPISODIC, content, category, session=session, metadata=metadata)
         except Exception as error:  # seam: a run must not fail over the note of what it did
             code = getattr(error, "code", type(error).__name__)
@@ -226,23 +229,17 @@ class LongTermMemory:
     def newest(
         self, *, limit: int, category: str | None = None, type_: MemoryType | None = None
     ) -> list[Memory]:
-        """The newest memories; NotFound if nothing was ever stored."""
+        """The newest memories; none if nothing was ever stored."""
         kinds = frozenset[Kind]() if type_ is None else type_.kinds
         most = _within(limit, PAGE_LIMIT)
-        try:
-            found = self.jay.browse(kinds=kinds, category=category or None, limit=most)
-        except InvalidRequest:  # no memory can have a category like that
-            return []
-        return list(found.data)
-
-    def all(self) -> Iterator[Memory]:
-        """Every memory, newest first; NotFound if nothing was ever stored."""
-        return every(self.jay.browse)
+        with suppress(NotFound, InvalidRequest):  # no memory can have a category like that
+            return [*self.jay.browse(kinds=kinds, category=category or None, limit=most)]
+        return []
 
     def present(self) -> Iterator[Memory]:
-        """Every memory; none if nothing was ever stored."""
+        """Every memory, newest first; none if nothing was ever stored."""
         with suppress(NotFound):
-            yield from self.all()
+            yield from every(self.jay.browse)
 
     def exists(self) -> bool:
         """Whether anything was ever stored in the scope."""

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from scrubjay.conversation.capture import sound
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import CATEGORY, Json, Memory
 from scrubjay.model.origin import Origin, lowest
-from scrubjay.model.requests import Retain
 from scrubjay.model.results import Outcome
 from scrubjay.surfaces.initrunner.memory import (
     CONSOLIDATED,
@@ -82,35 +82,34 @@ def read(raw: bytes) -> list[Mapping[str, Any]]:
 
 def load(memory: LongTermMemory, records: Sequence[Mapping[str, Any]]) -> Imported:
     """Store records, oldest first; what is there is known by its text, type and time."""
-    drafts, skipped = [], []
     here = {_key(MemoryType.of(one.kind), one.said_at, one.content) for one in memory.present()}
-    for place, record in enumerate(records):
-        draft = _draft(place, record)
-        if draft is not None:
-            drafts.append(draft)
-    read = len(drafts)
-    drafts = [draft for draft in drafts if draft.key not in here]
-    drafts.sort(key=lambda draft: draft.said_at or datetime.max.replace(tzinfo=UTC))
+    found = [_draft(place, record) for place, record in enumerate(records)]
+    given = [draft for draft in found if draft is not None]
+    drafts = [draft for draft in given if draft["key"] not in here]
+    drafts.sort(key=lambda draft: draft["said_at"] or datetime.max.replace(tzinfo=UTC))
     if not drafts:
-        return Imported(known=read)
+        return Imported(known=len(given))
     batch = memory.jay.retain_many(drafts)
     memory.settle()
-    for draft, one in zip(drafts, batch, strict=True):
-        if one.refused is not None:
-            skipped.append(f"{draft.content[:60]!r}: {one.refused.message}")
+    skipped = tuple(
+        f"{draft['content'][:60]!r}: {one.refused.message}"
+        for draft, one in zip(drafts, batch, strict=True)
+        if one.refused is not None
+    )
     written = [one.retained.outcome for one in batch if one.retained is not None]
     forgotten = written.count(Outcome.FORGOTTEN)
-    known = read - batch.stored - batch.refused - forgotten
-    return Imported(memories=batch.stored, known=known, forgotten=forgotten, skipped=tuple(skipped))
+    known = len(given) - batch.stored - batch.refused - forgotten
+    return Imported(memories=batch.stored, known=known, forgotten=forgotten, skipped=skipped)
 
 
-def _draft(place: int, record: Mapping[str, Any]) -> Retain | None:
-    """The memory of a record; None if it is blank, InvalidRequest if it cannot be one."""
+def _draft(place: int, record: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The fields of a memory; None if it is blank, InvalidRequest if the record is of no export."""
     content = record.get("content")
     if not isinstance(content, str):
         raise InvalidRequest(f"Record {place}: it has no content.")
     if not content.strip():
         return None
+    content = sound(content)
     named = str(record.get("memory_type") or MemoryType.SEMANTIC)
     if named not in tuple(MemoryType):
         raise InvalidRequest(
@@ -129,15 +128,15 @@ def _draft(place: int, record: Mapping[str, Any]) -> Retain | None:
     if (consolidated := record.get("consolidated_at")) is not None:
         metadata[CONSOLIDATED] = consolidated
     time = _time(place, record.get("created_at"))
-    return Retain(
-        content,
-        kind=type_.kind,
-        tags=(f"{CATEGORY}{category}",),
-        said_at=time,
-        metadata=metadata,
-        origin=lowest((Origin.IMPORT, Origin(origin))),
-        key=_key(type_, time, content),
-    )
+    return {
+        "content": content,
+        "kind": type_.kind,
+        "tags": (f"{CATEGORY}{category}",),
+        "said_at": time,
+        "metadata": metadata,
+        "origin": lowest((Origin.IMPORT, Origin(origin))),
+        "key": _key(type_, time, content),
+    }
 
 
 def _time(place: int, given: Json) -> datetime | None:
@@ -152,5 +151,5 @@ def _time(place: int, given: Json) -> datetime | None:
 
 def _key(type_: MemoryType, time: datetime | None, content: str) -> str:
     at = "" if time is None else time.astimezone(UTC).isoformat()
-    said = f"{type_}\0{at}\0{content}".encode("utf-8", "surrogatepass")
+    said = f"{type_}\0{at}\0{content}".encode()
     return f"initrunner-{hashlib.sha256(said).hexdigest()[:32]}"

@@ -6,6 +6,7 @@ this version of PydanticAI does not know is stored as it is and left out when it
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -22,8 +23,10 @@ from pydantic_ai.messages import (
     NativeToolCallPart,
     NativeToolReturnPart,
 )
+from pydantic_core import PydanticSerializationError
 
 from scrubjay import bootstrap
+from scrubjay.conversation import capture
 from scrubjay.conversation.taint import reads_web
 from scrubjay.handle import Jay
 from scrubjay.model.conversations import APPEND_LIMIT, Conversation, NewEntry
@@ -37,6 +40,8 @@ _TITLE_CHARS: Final = 80
 _ID_CHARS: Final = 12
 _OPEN: Final = "open"
 """Metadata key of a session that a process goes on with."""
+_UNFINISHED: Final = "unfinished"
+"""Metadata key of a session that an import has not brought whole."""
 _ABANDONED: Final = timedelta(days=1)
 """How long after its last turn an open session is taken for one whose process has died."""
 _SYSTEM: Final = ("system-prompt", "instruction")
@@ -84,6 +89,24 @@ def sound(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
         if isinstance(one, ModelRequest):
             answered = set()
     return kept
+
+
+def whole(messages: Sequence[ModelMessage]) -> Sequence[ModelMessage]:
+    """The messages with half surrogate pairs joined or replaced: no provider takes one.
+
+    Streams are cut anywhere, so that the two halves of an emoji may come in two pieces.
+    """
+    try:
+        ModelMessagesTypeAdapter.dump_json([*messages])
+    except PydanticSerializationError:
+        with suppress(PydanticSerializationError, ValidationError):
+            bodies = ModelMessagesTypeAdapter.dump_python([*messages], mode="json")
+            return ModelMessagesTypeAdapter.validate_python(_without_halves(bodies))
+    return messages
+
+
+def _without_halves(body: Any) -> Any:
+    return json.loads(capture.sound(json.dumps(body, ensure_ascii=False)))
 
 
 def _is_half(part: object) -> bool:
@@ -199,15 +222,27 @@ class Sessions:
     def restore(
         self, session: str, bodies: Sequence[Mapping[str, Any]], at: datetime, *, agent: str
     ) -> bool:
-        """Write a session that another program kept; false if one of that name is there."""
-        if self._found(session) is not None:
+        """Write a session that another program kept; false if one of that name is there.
+
+        InvalidRequest if it cannot be kept. Of one that was cut off nothing stays.
+        """
+        found = self._found(session)
+        if found is not None and _UNFINISHED not in found.metadata:
             return False
+        if found is not None:
+            self._jay.delete_conversation(session)
         told = [one for one in map(without_system, bodies) if one is not None]
         entries = [NewEntry(body=one, at=at, origin=_origin(one)) for one in told]
-        for begin in range(0, len(entries), APPEND_LIMIT):
-            part = entries[begin : begin + APPEND_LIMIT]
-            title = _title(entries)
-            self._jay.append(session, part, title=title, metadata={"agent": agent})
+        title, about = _title(entries), dict[str, Json](agent=agent)
+        try:
+            for begin in range(0, len(entries), APPEND_LIMIT):
+                rest = {_UNFINISHED: True} if begin + APPEND_LIMIT < len(entries) else {}
+                part = entries[begin : begin + APPEND_LIMIT]
+                self._jay.append(session, part, title=title, metadata=about | rest)
+        except InvalidRequest:
+            with suppress(NotFound):
+                self._jay.delete_conversation(session)
+            raise
         return bool(entries)
 
     @property
@@ -234,7 +269,7 @@ def stored(message: ModelMessage) -> dict[str, Any] | None:
 
 def without_system(body: Mapping[str, Any]) -> dict[str, Any] | None:
     """The JSON of a message without system prompts; None if nothing is left of it."""
-    told = dict(body)
+    told: dict[str, Any] = _without_halves(body)
     if told.get("kind") != "request":
         return told
     told.pop("instructions", None)

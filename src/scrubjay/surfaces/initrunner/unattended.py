@@ -10,7 +10,7 @@ from pydantic_ai.tools import Tool
 from scrubjay.surfaces.initrunner.chat import Terminal, keep, report
 from scrubjay.surfaces.initrunner.role_agent import RoleAgent
 from scrubjay.surfaces.initrunner.roles import Interval
-from scrubjay.surfaces.initrunner.sessions import new_id, trimmed
+from scrubjay.surfaces.initrunner.sessions import new_id, trimmed, whole
 
 TURNS: Final = 10
 _GO_ON: Final = (
@@ -58,8 +58,9 @@ def work_on(agent: RoleAgent, task: str, terminal: Terminal, *, most: int = TURN
         terminal.show(result.output)
         new = result.new_messages()
         keep(agent, session, new, terminal)
-        history = trimmed(result.all_messages(), _HISTORY)
-        idle = 0 if _called(new) else idle + 1
+        history = trimmed(whole(result.all_messages()), _HISTORY)
+        called = any(isinstance(one, ModelResponse) and one.tool_calls for one in new)
+        idle = 0 if called else idle + 1
         if finish.summary:
             break
         if idle == _IDLE_TURNS:
@@ -68,6 +69,7 @@ def work_on(agent: RoleAgent, task: str, terminal: Terminal, *, most: int = TURN
             break
     else:
         finish.status = "blocked"
+        terminal.say(f"blocked: Stopped after {most} turns without finish_task.")
     if finish.summary:
         terminal.say(f"{finish.status}: {finish.summary}")
         if agent.remembers:
@@ -86,8 +88,3 @@ def triggered(agent: RoleAgent, task: str, trigger: str, terminal: Terminal) -> 
         told = f"Daemon trigger ({trigger}): {result.output[:_SUMMARY_CHARS]}"
         agent.memory.capture(told, "daemon_run", {"trigger_type": trigger}, session=session)
     agent.tidy()
-
-
-def _called(messages: list[ModelMessage]) -> bool:
-    """Whether the model called any tool."""
-    return any(isinstance(one, ModelResponse) and one.tool_calls for one in messages)
