@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from scrubjay.model.rows import Collection, Due, Freeze, Head, Position
 
-SEQ: Final = 0
 ERASED_SEQ: Final = 2
 MIN_SEQ: Final = 3
 _AT: Final = {collection: 4 * place for place, collection in enumerate(Collection)}

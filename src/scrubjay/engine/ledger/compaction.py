@@ -64,8 +64,6 @@ _GROUP: Final = 200
 """Number of episodes that are derived from together, and archived in one transaction, at most."""
 _SUMMARY_CHARS: Final = 400
 """Length of a piece of a summary: about five of them fit in an answer."""
-_SENTENCED: Final = 400
-"""Length from which an episode may be cut between its sentences."""
 _SHORT: Final = 20
 """Characters that are added to the length of a part, so that a single word is not worth most."""
 _GROWN: Final = 1.1
