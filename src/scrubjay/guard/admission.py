@@ -22,6 +22,7 @@ from scrubjay.model.errors import Forbidden, InvalidRequest
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Origin
 from scrubjay.model.requests import Retain, Supersede
+from scrubjay.model.text import CONTENT_BYTES, CheckedRequest, checked
 from scrubjay.model.turns import Piece, Turn
 
 if TYPE_CHECKING:
@@ -68,7 +69,8 @@ def check_claim(claimed: Origin, ceiling: Origin) -> None:
 def admit(written: Written, placeholder: str = PLACEHOLDER) -> tuple[Written, Mapping[str, int]]:
     """The same without invisible characters and secrets, and how many of which secrets it had.
 
-    Every text in it is cleaned, but for `IDENTIFIERS`; InvalidRequest if no content is left.
+    Every text in it is cleaned, but for `IDENTIFIERS`; InvalidRequest if no content is left, or if
+    a placeholder, longer than what it stands for, brings a field beyond its limit. A piece is cut.
     """
     clean, redact = _filters()
     found = dict[str, int]()
@@ -86,6 +88,9 @@ def admit(written: Written, placeholder: str = PLACEHOLDER) -> tuple[Written, Ma
             "Nothing is left of the content without its invisible characters.",
             hint="Say what is to be remembered.",
         )
+    if isinstance(cleaned, Piece) and len(cleaned.content) > CONTENT_BYTES // 4:
+        whole = cleaned.content.encode()[:CONTENT_BYTES]
+        cleaned = replace(cleaned, content=whole.decode(errors="ignore"))
     return cleaned, found
 
 
@@ -135,4 +140,9 @@ def _cleaned_fields(written: Struct, pure: _Pure) -> Struct:
             cleaned = next(one.default for one in fields(written) if one.name == name)
         if cleaned != value:
             changed[name] = cleaned
-    return replace(written, **changed) if changed else written
+    if not changed:
+        return written
+    made = replace(written, **changed)
+    if not isinstance(made, CheckedRequest | Piece):  # a request has checked itself
+        checked(type(made), {name: getattr(made, name) for name in made.__struct_fields__})
+    return made

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields
 
-from scrubjay.model.errors import InvalidRequest
+from scrubjay.model.errors import InvalidRequest, SealBroken
 from scrubjay.model.memory import Json
 from scrubjay.model.text import checked, refusal
 
@@ -49,8 +49,11 @@ def encode(held: Struct) -> bytes:
 
 
 def decode(kind: type[Held], cell: bytes) -> Held:
-    """The value a cell holds; the cell is authentic, so its fields are not checked again."""
-    return msgspec.convert(json.loads(cell), kind)
+    """The value a cell holds; SealBroken if it is none of this kind."""
+    try:
+        return msgspec.convert(json.loads(cell), kind)
+    except msgspec.ValidationError as error:
+        raise SealBroken(f"A cell holds no {kind.__name__} that is within its limits.") from error
 
 
 def from_record(kind: type[Held], record: Json) -> Held:

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from msgspec import Meta, field
 
-from scrubjay.model.documents import ExpectedRevision, FilterMap, matches
+from scrubjay.model.documents import ExpectedRevision, FilterMap, check_operators, matches
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import ChannelName, Json, KeyId, MetadataMap, Result, TextOrigin
 from scrubjay.model.origin import Actor, Origin, OriginArg
@@ -227,6 +227,10 @@ class ListConversations(Paged, frozen=True, kw_only=True):
     """List conversations, the last written first, without opening their entries."""
 
     where: FilterMap = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        Paged.__post_init__(self)
+        check_operators(tuple(self.where.values()))
 
     def accepts(self, conversation: Conversation) -> bool:
         """Whether its metadata matches."""

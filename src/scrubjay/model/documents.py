@@ -18,6 +18,8 @@ from scrubjay.model.text import TURN_BYTES, CheckedRequest, Id, Name, Time, doc
 
 PARTS: Final = 64
 """Maximum number of parts of a name."""
+PATH_BYTES: Final = 4_096
+"""Maximum length of a whole name, as a path in UTF-8."""
 NO_REVISION: Final = "0"
 """The expected revision of a conversation or document that must not exist yet."""
 _ORDERED: Final = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
@@ -104,6 +106,12 @@ def parts_of(given: object, *, least: int = 1) -> object:
     return parts
 
 
+def check_name(parts: Sequence[str]) -> None:
+    """InvalidRequest for a name of no parts, or of too many or too long ones together."""
+    if not 0 < len(parts) <= PARTS or len("/".join(parts).encode()) > PATH_BYTES:
+        raise InvalidRequest(f"A name has 1 to {PARTS} parts, and at most {PATH_BYTES:,} bytes.")
+
+
 class _WithName(CheckedRequest, frozen=True):
     """The name may be given by position, all else by name."""
 
@@ -112,8 +120,7 @@ class _WithName(CheckedRequest, frozen=True):
     def __post_init__(self) -> None:
         force_setattr(self, "name", parts_of(self.name))
         CheckedRequest.__post_init__(self)
-        if not self.name or len(self.name) > PARTS:
-            raise InvalidRequest(f"A name has 1 to {PARTS} parts.")
+        check_name(self.parts)
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -163,6 +170,7 @@ class ListDocuments(CheckedRequest, frozen=True):
     def __post_init__(self) -> None:
         force_setattr(self, "prefix", parts_of(self.prefix, least=0))
         CheckedRequest.__post_init__(self)
+        check_operators(tuple(self.where.values()))
 
     def accepts(self, document: Document) -> bool:
         """Whether it stands in the folder and its value matches."""
@@ -191,8 +199,7 @@ class Move(_OneOrTree, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         force_setattr(self, "to", parts_of(self.to))
         _OneOrTree.__post_init__(self)
-        if not self.to or len(self.to) > PARTS:
-            raise InvalidRequest(f"A name has 1 to {PARTS} parts.")
+        check_name(tuple(self.to))
 
 
 class Remove(_OneOrTree, frozen=True, kw_only=True):
@@ -200,6 +207,23 @@ class Remove(_OneOrTree, frozen=True, kw_only=True):
 
 
 # -- filters ---------------------------------------------------------------------------------
+
+
+def check_operators(wanted: Json) -> None:
+    """InvalidRequest for an operator that is not known, whatever there is to be filtered."""
+    if isinstance(wanted, list | tuple):
+        for one in wanted:
+            check_operators(one)
+    if not isinstance(wanted, Mapping):
+        return
+    if any(name.startswith("$") for name in wanted):
+        if not wanted.keys() <= {"$eq", "$ne", *_ORDERED}:
+            raise InvalidRequest(
+                "A filter has an operator that is not known.",
+                hint=f"Use $eq, $ne, {', '.join(_ORDERED)}.",
+            )
+    else:
+        check_operators(tuple(wanted.values()))
 
 
 def matches(value: Json, where: Mapping[str, Json]) -> bool:
@@ -224,11 +248,6 @@ def _meets(value: Any, wanted: Any) -> bool:
 def _compares(value: Any, operator: str, bound: Any) -> bool:
     if operator in ("$eq", "$ne"):
         return bool((value == bound) is (operator == "$eq"))
-    if operator not in _ORDERED:
-        raise InvalidRequest(
-            "A filter has an operator that is not known.",
-            hint=f"Use $eq, $ne, {', '.join(_ORDERED)}.",
-        )
     try:
         return bool(_ORDERED[operator](float(value), float(bound)))
     except (TypeError, ValueError, OverflowError):

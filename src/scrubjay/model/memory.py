@@ -208,7 +208,7 @@ class Memory(Result, frozen=True, kw_only=True, gc=False):
     valid_from: ValidFrom = None
     valid_to: ValidTo = None
     expires_at: ExpiresAt = None
-    metadata: MetadataMap = {}
+    metadata: Annotated[MetadataMap, Meta(extra={"most_bytes": text.NOTED_BYTES})] = {}
     number: Annotated[
         text.Count, doc("Sequence number: its place in the order of creation within the scope.")
     ] = 0

@@ -24,6 +24,8 @@ CONTENT_BYTES = 64 * 1024
 TURN_BYTES = 8 * 1024 * 1024
 """The most that either side of a turn may say."""
 METADATA_BYTES = 16 * 1024
+NOTED_BYTES = 2 * METADATA_BYTES
+"""Maximum size of the metadata of a stored memory: the engine notes things beside the caller's."""
 METADATA_DEPTH = 200
 """Maximum nesting of metadata, far below the limits of JSON parsers."""
 NAME_CHARS = 512
@@ -226,7 +228,7 @@ def _settled(name: str, value: Any, extra: Mapping[str, Any]) -> Any:
             once = isinstance(value, tuple) and _REPEATS not in extra
             return tuple(dict.fromkeys(value)) if once else value
         case dict() if value:
-            _check_json(name, value, METADATA_BYTES)
+            _check_json(name, value, extra.get(_MOST_BYTES, METADATA_BYTES))
     return value
 
 

@@ -29,6 +29,7 @@ from scrubjay.model.documents import (
     Remove,
     Removed,
     Stored,
+    check_name,
 )
 from scrubjay.model.errors import Conflict, KeyMissing, NotFound, SealBroken, Stale
 from scrubjay.model.memory import Kind, Memory, Provenance
@@ -250,6 +251,7 @@ def move(opened: OpenScope, request: Move, caller: Caller) -> tuple[Document, ..
         moved = []
         for _, one in found:
             name = (*target, *one.name[depth:])
+            check_name(name)
             there = find(opened, tx, name)
             if there is not None and there.id not in moving:
                 raise Conflict("There is a document of that name already.")
