@@ -230,7 +230,7 @@ class ListConversations(Paged, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         Paged.__post_init__(self)
-        check_operators(tuple(self.where.values()))
+        check_operators(self.where)
 
     def accepts(self, conversation: Conversation) -> bool:
         """Whether its metadata matches."""

@@ -170,7 +170,7 @@ class ListDocuments(CheckedRequest, frozen=True):
     def __post_init__(self) -> None:
         force_setattr(self, "prefix", parts_of(self.prefix, least=0))
         CheckedRequest.__post_init__(self)
-        check_operators(tuple(self.where.values()))
+        check_operators(self.where)
 
     def accepts(self, document: Document) -> bool:
         """Whether it stands in the folder and its value matches."""
@@ -209,21 +209,20 @@ class Remove(_OneOrTree, frozen=True, kw_only=True):
 # -- filters ---------------------------------------------------------------------------------
 
 
-def check_operators(wanted: Json) -> None:
+def check_operators(where: Mapping[str, Json]) -> None:
     """InvalidRequest for an operator that is not known, whatever there is to be filtered."""
-    if isinstance(wanted, list | tuple):
-        for one in wanted:
-            check_operators(one)
-    if not isinstance(wanted, Mapping):
-        return
-    if any(name.startswith("$") for name in wanted):
-        if not wanted.keys() <= {"$eq", "$ne", *_ORDERED}:
+    waiting = list(where.values())
+    while waiting:
+        wanted = waiting.pop()
+        if isinstance(wanted, list):
+            waiting += wanted
+        elif isinstance(wanted, dict) and not any(name.startswith("$") for name in wanted):
+            waiting += wanted.values()
+        elif isinstance(wanted, dict) and not wanted.keys() <= {"$eq", "$ne", *_ORDERED}:
             raise InvalidRequest(
                 "A filter has an operator that is not known.",
                 hint=f"Use $eq, $ne, {', '.join(_ORDERED)}.",
             )
-    else:
-        check_operators(tuple(wanted.values()))
 
 
 def matches(value: Json, where: Mapping[str, Json]) -> bool:

@@ -46,7 +46,9 @@ WRITES: dict[str, Write] = {
     "a correction": lambda one: one.supersede(
         ALICE, Supersede(id=retain(one, "x"), content=secrets(CONTENT_BYTES))
     ),
-    "a title": lambda one: one.append(ALICE, Append("c", ({"body": 1},), title=secrets(NAME_CHARS))),
+    "a title": lambda one: one.append(
+        ALICE, Append("c", ({"body": 1},), title=secrets(NAME_CHARS))
+    ),
     "metadata of a conversation": lambda one: one.append(
         ALICE, Append("c", ({"body": 1},), metadata={"a": secrets(METADATA_BYTES - 9)})
     ),
