@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from multiprocessing import Pipe
@@ -151,7 +151,9 @@ def _next(orders: Connection) -> Order | None:
 class Peer(AbstractContextManager["Peer"]):
     """The handle on another process."""
 
-    def __init__(self) -> None:
+    def __init__(self, within: Sequence[str] = ()) -> None:
+        """Start it; `within` is a command that runs another in a place of its own."""
+        self._within = within
         self._move_to: Path | None = None
         self._policy: Policy | None = None
         self._start()
@@ -159,7 +161,7 @@ class Peer(AbstractContextManager["Peer"]):
     def _start(self) -> None:
         self._orders, theirs = Pipe()
         channel = theirs.fileno()
-        command = [sys.executable, "-c", _PROGRAM, str(channel)]
+        command = [*self._within, sys.executable, "-c", _PROGRAM, str(channel)]
         self._process = subprocess.Popen(command, cwd=_ROOT, pass_fds=[channel])
         theirs.close()
         self._busy = False

@@ -19,6 +19,8 @@ from typing import Any, Final
 import psycopg
 import pytest
 
+from tests.processes import free_ports
+
 REFUSED: Final = Path(__file__).parents[2] / ".venv" / "not-installable"
 RAM_DISK: Final = Path("/dev/shm")
 _SETTINGS: Final = {
@@ -58,9 +60,15 @@ class PostgresServer:
         of: PostgresServer | None = None,
         durable: bool = False,
         folder: Path | None = None,
+        address: str = "127.0.0.1",
+        cert: Path | None = None,
+        key: Path | None = None,
         **settings: str,
     ) -> None:
-        """Start one; in a `folder` that has its data already, that one again."""
+        """Start one; in a `folder` that has its data already, that one again.
+
+        With a certificate it listens on an address, too, and speaks TLS there alone.
+        """
         base = RAM_DISK if RAM_DISK.is_dir() and not durable else None
         self.folder = folder or Path(tempfile.mkdtemp(prefix="scrubjay-postgres-", dir=base))
         self.folder.mkdir(exist_ok=True)
@@ -69,6 +77,7 @@ class PostgresServer:
         if durable:
             self.settings["fsync"] = "on"
         self._numbers = itertools.count(1)
+        self.port = 5432
         if owner := as_server():
             shutil.chown(self.folder, **owner)
         data = str(self.data)
@@ -80,7 +89,22 @@ class PostgresServer:
             source = f"host={of.folder} user=postgres application_name=standby"
             self._run("pg_basebackup", "-R", "-X", "stream", "-c", "fast", "-D", data, "-d", source)
             self.settings["primary_conninfo"] = f"'{source}'"
+        if cert is not None and key is not None:
+            self._speak_tls(address, cert, key)
         self.start()
+
+    def _speak_tls(self, address: str, cert: Path, key: Path) -> None:
+        self.port = free_ports(1)
+        for name, content in (("cert", cert), ("key", key)):
+            place = self.folder / name
+            place.write_bytes(content.read_bytes())
+            place.chmod(0o600)
+            if owner := as_server():
+                shutil.chown(place, **owner)
+            self.settings[f"ssl_{name}_file"] = f"'{place}'"
+        self.settings |= {"ssl": "on", "listen_addresses": f"'{address}'", "port": str(self.port)}
+        rules = self.data / "pg_hba.conf"
+        rules.write_text("local all all trust\nhostssl all all all trust\n")
 
     def start(self) -> None:
         """Start the server, and wait until it answers."""
@@ -117,7 +141,7 @@ class PostgresServer:
 
     def url(self, database: str = "postgres") -> str:
         """The address of one of its databases."""
-        return f"postgres:///{database}?host={self.folder}&user=postgres"
+        return f"postgres:///{database}?host={self.folder}&port={self.port}&user=postgres"
 
     def database(self) -> str:
         """The address of a new, empty database."""

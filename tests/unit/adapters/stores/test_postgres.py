@@ -20,6 +20,8 @@ from scrubjay.model.errors import Busy, InvalidRequest, OutcomeUnknown, SchemaTo
 from scrubjay.model.rows import Collection
 from scrubjay.ports import Failpoint, Tx, commit
 from scrubjay.testing.store_rows import ALICE, a_row, look, put
+from tests.certificates import certificate_for_localhost
+from tests.processes import free_ports
 from tests.support.postgres import PostgresServer
 from tests.support.proxy import Loss, PostgresProxy
 
@@ -155,6 +157,64 @@ def test_a_slow_network_costs_time_alone(store: PostgresStore, proxy: PostgresPr
     proxy.seconds = 0.01
     put(store, a_row("one"))
     assert contents(store) == [b"one"]
+
+
+# -- who is let in ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def over_tls(tmp_path: Path) -> Iterator[str]:
+    """The address of a server that speaks TLS alone, with a certificate for localhost."""
+    cert, key = certificate_for_localhost(tmp_path)
+    server = PostgresServer(cert=cert, key=key)
+    yield f"postgres://postgres@localhost:{server.port}/postgres?sslmode=verify-full"
+    server.end()
+
+
+def test_a_database_whose_certificate_is_another_ones_is_sent_nothing(
+    over_tls: str, tmp_path: Path
+) -> None:
+    authority = f"&sslrootcert={tmp_path / 'cert.pem'}"
+    store = PostgresStore(over_tls + authority)
+    store.create(ALICE)
+    ((used,),) = store._connections.ask(
+        lambda one: one.execute(
+            "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
+        ).fetchall()
+    )
+    assert used
+    store.close()
+    for wrong in (over_tls.replace("localhost", "127.0.0.1") + authority, over_tls):
+        store = PostgresStore(wrong, lock_timeout=0.1)
+        with pytest.raises(Busy) as refused:
+            store.exists(ALICE)
+        assert "certificate" in (refused.value.hint or "")
+        store.close()
+
+
+def test_who_is_not_let_in_is_told_why(postgres: PostgresServer) -> None:
+    for wrong, word in (
+        (postgres.url().replace("user=postgres", "user=nobody"), "user"),
+        (postgres.url("nowhere"), "createdb"),
+        (f"postgres://localhost:{free_ports(1)}/x", "network"),
+    ):
+        store = PostgresStore(wrong, lock_timeout=0.1)
+        with pytest.raises(Busy) as refused:
+            store.exists(ALICE)
+        assert word in (refused.value.hint or "")
+        assert "nobody" not in f"{refused.value} {refused.value.hint}"
+        store.close()
+
+
+def test_the_server_lets_go_of_a_node_that_vanished(over_tls: str, tmp_path: Path) -> None:
+    """Its locks would be kept for as long as the system waits, which is two hours."""
+    store = PostgresStore(f"{over_tls}&sslrootcert={tmp_path / 'cert.pem'}&options=-c%20jit%3Doff")
+    names = ("tcp_keepalives_idle", "tcp_keepalives_count", "tcp_user_timeout", "jit")
+    told = store._connections.ask(
+        lambda one: [one.execute(f"SHOW {name}".encode()).fetchall()[0][0] for name in names]
+    )
+    assert told == ["5", "3", "10000", "off"]
+    store.close()
 
 
 # -- deadlocks -------------------------------------------------------------------------------

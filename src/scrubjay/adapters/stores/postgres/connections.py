@@ -35,6 +35,11 @@ _DEFAULTS: Final = {
     "keepalives_interval": "2",
     "keepalives_count": "3",
 }
+_WATCHED: Final = (
+    "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3"
+    " -c tcp_user_timeout=10000"
+)
+"""The same for the server: a node that vanished would keep its locks for two hours."""
 
 
 def checked_url(url: str) -> str:
@@ -94,6 +99,9 @@ class Connections:
         self._idle: deque[Database] = deque()
         self.timeout = timeout
         self._url = checked_url(url)
+        if not pooler:  # which knows no options, and watches its clients itself
+            given = {**_told_elsewhere(), **conninfo_to_dict(self._url)}.get("options", "")
+            self._url = make_conninfo(self._url, options=f"{_WATCHED} {given}")
         self._reach = reach
         # A pooler gives each transaction another session: none may have statements of its own.
         self._prepare_after = None if pooler else 5

@@ -14,6 +14,16 @@ _GONE: Final = ("08", "57P0", "25006", "53300")
 """States in which another try, perhaps on another connection, may find the primary."""
 _ABORTED: Final = (errors.SerializationFailure, errors.DeadlockDetected)
 
+_HINTS: Final = {
+    "certificate": "Its certificate must be for this host name; `sslrootcert` names the authority.",
+    "SSL": "Beyond this machine it must speak TLS: set `ssl = on` there.",
+    "authentication": "It refuses this user: check the name, and the password in libpq's file.",
+    "role": "It does not know this user: check the name in the address.",
+    "does not exist": "There is no such database on that server: make it with createdb.",
+    "": "Try again; if it persists, check the server, its address and the network.",
+}
+"""What to do, by a word of what libpq says of a connection that was not made."""
+
 
 def is_lost(error: BaseException) -> bool:
     """Whether the connection, or the primary behind it, is lost: what was asked may have happened.
@@ -35,12 +45,11 @@ def absent() -> NotFound:
     return NotFound("There is no such scope in this store.")
 
 
-def unreachable() -> Busy:
-    """The error for a database that does not answer."""
-    return Busy(
-        "The database does not answer.",
-        hint="Try again; if it persists, check the server, its address and the network.",
-    )
+def unreachable(error: psycopg.Error | None = None) -> Busy:
+    """The error for a database that does not answer, or lets nobody in."""
+    said = str(error)
+    hint = next((hint for word, hint in _HINTS.items() if word in said), _HINTS[""])
+    return Busy("The database does not answer.", hint=hint)
 
 
 def fault(error: psycopg.Error) -> StoreError:
@@ -48,7 +57,7 @@ def fault(error: psycopg.Error) -> StoreError:
     if isinstance(error, errors.LockNotAvailable | errors.QueryCanceled):
         return busy()
     if is_passing(error):
-        return unreachable()
+        return unreachable(error)
     if isinstance(error, errors.DiskFull | errors.OutOfMemory):
         return Full("No space is left to write.")
     if isinstance(error, errors.DataCorrupted | errors.IndexCorrupted):
