@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Final
+from urllib.parse import parse_qsl, urlsplit
 
 from msgspec.structs import replace
 
@@ -106,6 +107,7 @@ def make_store(settings: Settings, *, reach: Reach = pass_by, vfs: str | None = 
             lock_timeout=settings.lock_seconds,
             connections=settings.postgres.connections,
             pooler=settings.postgres.pooler,
+            region=settings.region,
             keep_seconds=settings.postgres.keep_seconds,
         )
 
@@ -155,12 +157,7 @@ def migrate(
             hint="Move its scopes to the database named home first, and leave the others out.",
         )
     marker = settings.data / MOVED_FILE
-    if settings.store:
-        source = make_store(settings)
-    else:
-        settings.data.mkdir(parents=True, exist_ok=True)
-        marker.write_text(f"{store}\n")
-        source = _files(settings)
+    source = make_store(settings) if settings.store else _files(settings)
     target = make_store(there) if store else _files(there)
     with closing(source), closing(target):
         ports = [
@@ -171,6 +168,10 @@ def migrate(
             )
             for one, at in ((source, settings), (target, there))
         ]  # fmt: skip
+        move.check_target(*ports)
+        if not settings.store:
+            settings.data.mkdir(parents=True, exist_ok=True)
+            marker.write_text(f"{store}\n")
         moved = move.migrate(
             *ports, to=store or "files", blobs_too=settings.blobs != blobs,
             progress=progress, step=step,
@@ -186,7 +187,19 @@ def make_blobs(settings: Settings) -> Blobs:
         return FileBlobs(settings.data / "blobs")
     with _needing("s3"):
         from scrubjay.adapters.blobs.s3 import S3Blobs
-    return S3Blobs(settings.blobs)
+    if "endpoint=" not in settings.blobs or "region=" in settings.blobs:
+        _check_within(settings.region, settings.blobs)
+    return S3Blobs(settings.blobs, region=settings.region)
+
+
+def _check_within(region: str, address: str) -> None:
+    """InvalidRequest unless an address names a region that is within that of the settings."""
+    named = dict(parse_qsl(urlsplit(address).query)).get("region", "")
+    if region and not f"{named}-".startswith(f"{region}-"):
+        raise InvalidRequest(
+            f"This process is labeled for region {region!r}, and an address is not within it.",
+            hint=f"Name it there: …?region={region}, or one that begins with {region}-.",
+        )
 
 
 @contextmanager
@@ -333,6 +346,12 @@ def keyring(settings: Settings, clock: Clock, store: Store | None = None) -> Key
     """
     folder = keys_folder(settings, clock)
     slots = _slots(settings, folder, store)
+    if settings.region:
+        check_place("region", settings.region)
+    if settings.root_key.startswith(("kms:", "pkcs11:")):
+        _check_within(settings.region, settings.root_key)
+    else:
+        folder.check_region(settings.region)
     if settings.root_key:
         return Keyring(slots, _distant(settings, folder), clock)
     if in_keychain(settings):

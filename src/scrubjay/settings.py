@@ -115,6 +115,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """URL of the object store for index segments and long texts; nothing for the data folder."""
     root_key: str = ""
     """URL of the key service that keeps the root keys; nothing for a file in the keys folder."""
+    region: str = ""
+    """Label of the region that rows, blobs and keys must have; nothing for any."""
     pkcs11_pin: str | None = None
     """PIN of the token of a PKCS#11 key service."""
     postgres: PostgresSettings = PostgresSettings()
@@ -216,6 +218,7 @@ KEYS: Final = (
         "root_key", None,
         "the key service: kms://name or pkcs11:token=…;object=…; the keys folder without it",
     ),
+    SettingField("region", None, "the region that rows, blobs and keys are labeled for, as in eu"),
     SettingField("postgres.connections", 20, "most connections of a process", int, 2, 1_000),
     SettingField("postgres.pooler", False, "a pooler in transaction mode is in between", bool),
     SettingField(

@@ -16,7 +16,14 @@ from scrubjay.cli.app import run
 from scrubjay.engine import Kernel
 from scrubjay.engine.transfer import move
 from scrubjay.engine.transfer.move import move_shard, sharded
-from scrubjay.model.errors import Conflict, InvalidRequest, KeyMissing, NotFound, OutcomeUnknown
+from scrubjay.model.errors import (
+    Busy,
+    Conflict,
+    InvalidRequest,
+    KeyMissing,
+    NotFound,
+    OutcomeUnknown,
+)
 from scrubjay.model.requests import Browse, Destroy, Forget, Get, Recall, Retain
 from scrubjay.model.rows import Collection
 from scrubjay.model.scope import Scope
@@ -304,6 +311,11 @@ def test_a_home_is_not_moved_into_anothers_database(
     engine.close()
     with pytest.raises(Conflict):
         bootstrap.migrate(home, store=database, blobs="")
+    with pytest.raises(Busy):
+        bootstrap.migrate(
+            replace(home, lock_seconds=0.1), store=f"{database}-that-is-not-there", blobs=""
+        )
+    check(home)
 
 
 def test_the_command_moves_a_home_and_writes_a_receipt(

@@ -18,11 +18,12 @@ from obstore.exceptions import (
 )
 from obstore.store import S3Store
 
-from scrubjay.model.endpoints import is_loopback
+from scrubjay.model.endpoints import check_region, is_loopback
 from scrubjay.model.errors import Busy, InvalidRequest, NotFound, StoreError
 from scrubjay.model.scope import check_place
 
 _KNOWN: Final = frozenset({"endpoint", "region"})
+_LABEL: Final = "region"
 _SECONDS: Final = timedelta(seconds=30)
 
 
@@ -31,11 +32,13 @@ class S3Blobs:
 
     Credentials are those that AWS's own variables name. Nothing relies on conditional requests,
     which not every server knows: a name is random, and its content never changes. The bucket must
-    not keep versions, or what was deleted stays there, sealed.
+    not keep versions, or what was deleted stays there, sealed. Where a region is named, the object
+    `region` beside the scopes has the label of whoever came first.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, region: str = "") -> None:
         self._url = url
+        self._region = region
         self._parts = _checked(url)
         self._opened: tuple[int, S3Store] | None = None
 
@@ -57,6 +60,8 @@ class S3Blobs:
                     },
                     retry_config={"max_retries": 5, "retry_timeout": _SECONDS},
                 )
+            if self._region:
+                check_region("bucket", _label(made, self._region), self._region)
             self._opened = os.getpid(), made
         return self._opened[1]
 
@@ -104,6 +109,16 @@ class S3Blobs:
                     obstore.delete(self._store, path)
             except NotFound:
                 continue
+
+
+def _label(store: S3Store, region: str) -> str:
+    """The region a bucket is labeled for; one without a label gets this one."""
+    with _failures():
+        try:
+            return bytes(obstore.get(store, _LABEL).bytes()).decode("utf-8", "replace")
+        except (NotFoundError, FileNotFoundError):
+            obstore.put(store, _LABEL, region.encode(), use_multipart=False)
+            return region
 
 
 def _path(address: str, name: str) -> str:

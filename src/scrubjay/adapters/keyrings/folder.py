@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Final
 
 from scrubjay.adapters.disk import LEFTOVER, Disk, failures
+from scrubjay.model.endpoints import check_region
 from scrubjay.model.errors import KeyMissing, SchemaTooNew, SealBroken, StoreError
 from scrubjay.model.scope import check_place
 from scrubjay.ports import Clock, patience
 
 PLACE: Final = "keys folder"
+REGION_FILE: Final = "region"
 _CHECK_DIGITS: Final = 8
 _READ_SECONDS: Final = 2.0
 
@@ -87,6 +89,15 @@ class KeysFolder:
     def place(self) -> str:
         """The keys folder."""
         return str(self.directory)
+
+    def check_region(self, region: str) -> None:
+        """Check the label of the folder; one with keys and without a label gets this one."""
+        if (raw := self.file(REGION_FILE)) is not None:
+            check_region(PLACE, read_line(raw, REGION_FILE, 1)[0], region)
+        elif region and self.directory.exists():
+            line = write_line(REGION_FILE, region)
+            with self.changing():
+                self.disk.add(self.directory / REGION_FILE, line, self.clock.random)
 
     # -- the slots -----------------------------------------------------------------------
 

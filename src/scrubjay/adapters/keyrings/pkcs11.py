@@ -35,7 +35,7 @@ _EXAMPLE: Final = (
     "It is pkcs11:token=NAME;object=KEY?module-path=/path/of/the/module.so, as in RFC 7512;"
     " the PIN is in SCRUBJAY_PKCS11_PIN or in the file that pin-source=file:… names."
 )
-_KNOWN: Final = frozenset({"module-path", "pin-source", "derive"})
+_KNOWN: Final = frozenset({"module-path", "pin-source", "derive", "region"})
 _DERIVED: Final = "owner"
 """What `derive` says for a wrapping key of each owner."""
 _ID_BYTES: Final = 16

@@ -240,6 +240,16 @@ def move_shard(shards: Shards, address: str, to: str, *, step: Step = _pass) -> 
 # -- a whole installation ----------------------------------------------------------------------
 
 
+def check_target(source: Ports, target: Ports) -> None:
+    """Conflict if another installation's scopes are there, and whatever a store refuses with."""
+    here, there = (one.keyring.slots.read(INSTALLATION.address) for one in (source, target))
+    if here and there and here != there:
+        raise Conflict(
+            "The other store has another installation's scopes.", hint="Name an empty database."
+        )
+    target.store.catalog.entries(limit=1)
+
+
 def migrate(
     source: Ports,
     target: Ports,
@@ -252,12 +262,7 @@ def migrate(
     """Move every scope with its keys, blobs, tombstones and receipts; it may be begun again."""
     here, there = source.keyring.slots, target.keyring.slots
     blobs = (source.blobs, target.blobs) if blobs_too else None
-    installed, known = here.read(INSTALLATION.address), there.read(INSTALLATION.address)
-    if known and installed and known != installed:
-        raise Conflict(
-            "The other store has another installation's scopes.", hint="Name an empty database."
-        )
-    if installed:
+    if installed := here.read(INSTALLATION.address):
         put_slots(there, INSTALLATION.address, installed)
     _copy_blobs(blobs, INSTALLATION.address)
     copy_catalog(source.store.catalog, target.store.catalog)

@@ -222,7 +222,9 @@ def test_the_server_lets_go_of_a_node_that_vanished(over_tls: str, tmp_path: Pat
 
 def test_a_deadlock_is_tried_again(database: str) -> None:
     """Two that lock each other out both end well: PostgreSQL stops one, which begins again."""
-    connections = Connections(database, size=4, timeout=30.0, pooler=False, reach=lambda _: None)
+    connections = Connections(
+        database, size=4, timeout=30.0, pooler=False, region="", reach=lambda _: None
+    )
     both = threading.Barrier(2)
     tries = list[int]()
 

@@ -15,7 +15,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from scrubjay.adapters.stores.postgres import faults
 from scrubjay.adapters.stores.postgres.schema import QUERIES, migrate
-from scrubjay.model.endpoints import is_loopback
+from scrubjay.model.endpoints import check_region, is_loopback
 from scrubjay.model.errors import InvalidRequest, StoreError
 from scrubjay.ports import Reach, patient
 
@@ -95,13 +95,23 @@ class Connections:
     away; here whoever waits has a deadline, and is served as soon as the server is back.
     """
 
-    def __init__(self, url: str, *, size: int, timeout: float, pooler: bool, reach: Reach) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        size: int,
+        timeout: float,
+        pooler: bool,
+        region: str,
+        reach: Reach,
+    ) -> None:
         self._idle: deque[Database] = deque()
         self.timeout = timeout
         self._url = checked_url(url)
         if not pooler:  # which knows no options, and watches its clients itself
             given = {**_told_elsewhere(), **conninfo_to_dict(self._url)}.get("options", "")
             self._url = make_conninfo(self._url, options=f"{_WATCHED} {given}")
+        self._region = region
         self._reach = reach
         # A pooler gives each transaction another session: none may have statements of its own.
         self._prepare_after = None if pooler else 5
@@ -229,9 +239,18 @@ class Connections:
                 self._migrator = threading.get_ident()
                 try:
                     self.ask(lambda connection: migrate(connection, self._reach))
+                    self._check_region()
                     self._owner = os.getpid()
                 finally:
                     self._migrator = None
+
+    def _check_region(self) -> None:
+        """Check the label of the database, which whoever names a region first puts there."""
+        found = self.run("region")
+        if self._region and not found:
+            self.run("label", self._region)
+            found = self.run("region")
+        check_region("database", found[0][0] if found else "", self._region)
 
 
 def fetched(connection: Database, query: bytes, *bindings: object) -> list[tuple[Any, ...]]:

@@ -225,6 +225,12 @@ DELETE FROM scrubjay.backup WHERE address = %s AND expires = %s AND name = %s
 -- shared --
 SELECT value FROM scrubjay.shared WHERE name = %s AND until > %s
 
+-- region --
+SELECT convert_from(value, 'UTF8') FROM scrubjay.shared WHERE name = 'region'
+
+-- label --
+INSERT INTO scrubjay.shared VALUES ('region', convert_to(%s, 'UTF8'), 'infinity') ON CONFLICT DO NOTHING
+
 -- lock_shared --
 SELECT pg_advisory_xact_lock(hashtextextended('shared/' || %s, 0))
 

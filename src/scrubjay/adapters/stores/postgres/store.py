@@ -43,10 +43,16 @@ class PostgresStore:
         lock_timeout: float = 30.0,
         connections: int = 20,
         pooler: bool = False,
+        region: str = "",
         keep_seconds: float = 0.0,
     ) -> None:
         self._connections = Connections(
-            url, size=connections, timeout=lock_timeout, pooler=pooler, reach=reach
+            url,
+            size=connections,
+            timeout=lock_timeout,
+            pooler=pooler,
+            region=region,
+            reach=reach,
         )
         self._reach = reach
         self._keep_seconds = keep_seconds
