@@ -986,6 +986,8 @@ export interface OpenAnswer {
 export interface OpenRequest {
   /** Whether to begin again a scope that was destroyed; needs admin. */
   anew?: boolean;
+  /** Whether to load its index before its user speaks: no recall waits for it then. */
+  warm?: boolean;
 }
 
 /** Origin: the channel a text came in by, most trusted first. */

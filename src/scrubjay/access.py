@@ -377,6 +377,9 @@ class OpenRequest(text.CheckedRequest, frozen=True, kw_only=True):
     anew: Annotated[
         bool, doc("Whether to begin again a scope that was destroyed; needs admin.")
     ] = False
+    warm: Annotated[
+        bool, doc("Whether to load its index before its user speaks: no recall waits for it then.")
+    ] = False
 
 
 class VerifyErased(text.CheckedRequest, frozen=True):
@@ -583,6 +586,8 @@ class Access:
         if request.anew and Grant.ADMIN not in self.holder.granted(scope):
             raise Forbidden("Only a key with the grant admin can create a destroyed scope again.")
         self._engine.open(scope, anew=request.anew)
+        if request.warm:
+            self._engine.warm_up(scope)
         return scope
 
     def scopes(self, scope: Scope, request: Paged, caller: Caller) -> Page[Scope]:

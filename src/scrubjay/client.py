@@ -73,18 +73,19 @@ def connect(
     scope: str | None = None,
     create: bool = False,
     anew: bool = False,
+    warm: bool = False,
     seconds: float = SECONDS,
 ) -> Client:
     """The handle on a scope of a service.
 
     Without `scope` it is the one the key is for. The first write makes a scope that is not there;
-    `create` makes it now, and `anew` one that was destroyed.
+    `create` makes it now, `anew` one that was destroyed, and `warm` loads its index, too.
     """
     remote = RemoteEngine(url, key, seconds=seconds)
     try:
         named = Scope.parse(scope) if scope else _scope_of(remote.own_key())
-        if create or anew:
-            remote.open(named, OpenRequest(anew=anew))
+        if create or anew or warm:
+            remote.open(named, OpenRequest(anew=anew, warm=warm))
     except BaseException:  # seam: no connection may stay open when connecting fails
         remote.close()
         raise

@@ -13,7 +13,10 @@ import httpx2
 import pytest
 
 from scrubjay.access import Grant
+from scrubjay.client import connect
+from scrubjay.engine import Kernel
 from scrubjay.model.origin import Actor, Origin
+from scrubjay.model.scope import Scope
 from scrubjay.service.endpoint import read_body
 from scrubjay.service.problems import Problem
 from scrubjay.service.rest import OPERATIONS
@@ -470,6 +473,24 @@ def test_a_large_file_is_sent_in_pieces_without_a_second_copy() -> None:
     tracemalloc.stop()
     assert (max(sizes), sum(sizes)) == (PIECE, len(file))
     assert peak < 4 * PIECE
+
+
+def test_a_scope_is_warmed_up_before_its_user_speaks(
+    caller: Calling, scope: str, lasting_engine: Kernel
+) -> None:
+    alice = caller(scope)
+    alice.retain("tea at dawn")
+    indexes = lasting_engine._shelf
+    address = lasting_engine._open(Scope.parse(scope)).address
+    indexes.drop(address)
+    assert alice.http.post("/v1/scopes", json={"anew": False}).status_code < 300
+    assert indexes.find(address) is None
+    assert alice.http.post("/v1/scopes", json={"warm": True}).status_code < 300
+    assert indexes.find(address) is not None
+    indexes.drop(address)
+    url = str(alice.http.base_url)
+    with connect(url, alice.token, scope=scope, warm=True):
+        assert indexes.find(address) is not None
 
 
 def test_a_problem_names_the_request_and_repeats_nothing_of_it(alice: Caller) -> None:
