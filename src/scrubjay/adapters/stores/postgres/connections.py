@@ -96,14 +96,7 @@ class Connections:
     """
 
     def __init__(
-        self,
-        url: str,
-        *,
-        size: int,
-        timeout: float,
-        pooler: bool,
-        region: str,
-        reach: Reach,
+        self, url: str, *, size: int, timeout: float, pooler: bool, region: str, reach: Reach
     ) -> None:
         self._idle: deque[Database] = deque()
         self.timeout = timeout

@@ -47,12 +47,7 @@ class PostgresStore:
         keep_seconds: float = 0.0,
     ) -> None:
         self._connections = Connections(
-            url,
-            size=connections,
-            timeout=lock_timeout,
-            pooler=pooler,
-            region=region,
-            reach=reach,
+            url, size=connections, timeout=lock_timeout, pooler=pooler, region=region, reach=reach
         )
         self._reach = reach
         self._keep_seconds = keep_seconds
