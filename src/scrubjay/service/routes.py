@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import Any, Final
@@ -178,6 +179,8 @@ STREAM_SECONDS: Final = 20.0
 """How long a stream of events lasts at most; `Prefer: wait=5` asks for less."""
 STREAMS: Final = 64
 """How many streams there are at most; a further one is refused."""
+STREAMS_OF_KEY: Final = 16
+"""How many of them one key may have, so that it leaves some to others."""
 _POLL: Final = 0.25
 _WAIT: Final = re.compile(r"\bwait=([0-9]{1,3})\b")
 _SHORT: Final = 2048
@@ -233,8 +236,8 @@ class RestEndpoint(HttpEndpoint[Response]):
         super().__init__(service, operation)
         self._wanted = operation.loose
         self._form = codec.form(operation.name, self._wanted)
-        self.streams = 0
-        """How many streams of events are open."""
+        self.streams = Counter[str]()
+        """How many streams of events are open, by the ids of their keys."""
 
     async def authenticate(self, request: Request) -> Key:
         """Authenticate by API key or by a token of the issuer."""
@@ -276,8 +279,6 @@ class RestEndpoint(HttpEndpoint[Response]):
         """Decode the body, perform the verb, encode the answer."""
         if self.operation.name == "follow" and EVENTS in visit.request.headers.get("accept", ""):
             self.service.ready(visit.scope or KEYS, create=False)
-            if self.streams >= STREAMS:
-                raise Problem(503, "busy", f"There are {STREAMS} streams already.")
             return EventStream(self, visit, self._values(visit))
         return self._work(visit, span, self.service.access(visit.holder), self._values(visit))
 
@@ -339,7 +340,8 @@ class RestEndpoint(HttpEndpoint[Response]):
 class EventStream(Response):
     """The change feed as server-sent events, for a bounded time; Last-Event-ID resumes it.
 
-    The key is checked again before each look, so that a revoked one sees no further change.
+    The key is checked again before each look, so that a revoked one sees no further change. It ends
+    with its connection, so that one who comes and goes takes no place from others.
     """
 
     def __init__(self, endpoint: RestEndpoint, visit: Visit, values: Values) -> None:
@@ -348,26 +350,34 @@ class EventStream(Response):
         self._visit = visit
         self._values = values
 
-    async def __call__(self, _scope: Asgi, _receive: Receive, send: Send) -> None:
+    async def __call__(self, _scope: Asgi, receive: Receive, send: Send) -> None:
         """Send the changes as they come."""
-        self._endpoint.streams += 1
+        streams, key = self._endpoint.streams, self._visit.holder.id
+        if streams[key] >= STREAMS_OF_KEY or streams.total() >= STREAMS:
+            most = f"A key has {STREAMS_OF_KEY} streams at most, and all together {STREAMS}."
+            raise Problem(503, "busy", most)
+        streams[key] += 1
+        gone = asyncio.create_task(_gone(receive))
         wait = _WAIT.search(self._visit.request.headers.get("prefer", ""))
         seconds = min(float(wait[1]) if wait else STREAM_SECONDS, STREAM_SECONDS)
         headers = [pair for pair in self.raw_headers if pair[0] != b"content-length"]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         try:
             async with asyncio.timeout(seconds):
-                while True:
+                while not gone.done():
                     told = await self._look()
                     if body := b"".join(self._events(told)):
                         await send({"type": "http.response.body", "body": body, "more_body": True})
                     self._values["cursor"] = told.next_cursor
                     if not told.changes:
-                        await asyncio.sleep(_POLL)
+                        await asyncio.wait({gone}, timeout=_POLL)
         except (TimeoutError, ScrubjayError, Problem):
             pass  # the client asks again, and is then told what is wrong
         finally:
-            self._endpoint.streams -= 1
+            gone.cancel()
+            streams[key] -= 1
+            if not streams[key]:
+                del streams[key]
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _look(self) -> Changes:
@@ -389,6 +399,12 @@ class EventStream(Response):
             id = signer.cursor(scope, "follow", cursor_at(one.seq, complete))
             data = codec.to_json(one)
             yield b"id: %s\nevent: change\ndata: %s\n\n" % (id.encode(), data)
+
+
+async def _gone(receive: Receive) -> None:
+    """Wait until the client is gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def _check_known(visit: Visit, reach: Access, receipt: Retained, once: str | None) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import httpx2
@@ -14,6 +16,7 @@ from scrubjay import Jay
 from scrubjay.access import Grant
 from scrubjay.engine import Kernel
 from scrubjay.model.scope import Scope
+from scrubjay.service.routes import STREAMS, STREAMS_OF_KEY
 from tests.serving import Running, serving
 from tests.support.engines import SqliteHome
 
@@ -87,3 +90,41 @@ def test_a_stream_ends_when_its_key_is_revoked(
         home.clock.advance(seconds=1)
         Jay(engine, SCOPE, shared=True).retain("coffee")
         assert "coffee" not in "".join(pieces)
+
+
+def opened(running: Running, key: str, streams: ExitStack) -> int:
+    """The status of a stream that is held open until the end of the stack."""
+    sent = {"Authorization": f"Bearer {key}", "Accept": "text/event-stream"}
+    answer = httpx2.stream("GET", f"{running.url}/v1/follow", headers=sent, timeout=30)
+    return streams.enter_context(answer).status_code
+
+
+def admitted_again(running: Running, key: str) -> bool:
+    """Whether a stream is admitted within ten seconds: half of what the gone ones would last."""
+    until = monotonic() + 10
+    return any(events(running, key)[0] == 200 for _ in iter(lambda: monotonic() < until, False))
+
+
+def test_a_key_leaves_streams_to_others_and_one_that_comes_and_goes_keeps_none(
+    both: tuple[Kernel, Running],
+) -> None:
+    """A stream would hold its place for twenty seconds after its client was gone."""
+    _, running = both
+    greedy, other = running.key(str(SCOPE)), running.key(str(SCOPE))
+    with ExitStack() as streams:
+        found = [opened(running, greedy, streams) for _ in range(STREAMS_OF_KEY + 3)]
+        assert found == [200] * STREAMS_OF_KEY + [503] * 3
+        assert opened(running, other, streams) == 200
+    assert admitted_again(running, greedy)
+
+
+def test_all_keys_together_have_so_many_streams(both: tuple[Kernel, Running]) -> None:
+    _, running = both
+    with ExitStack() as streams:
+        for _ in range(STREAMS // STREAMS_OF_KEY):
+            key = running.key(str(SCOPE))
+            for _ in range(STREAMS_OF_KEY):
+                assert opened(running, key, streams) == 200
+        late = running.key(str(SCOPE))
+        assert opened(running, late, streams) == 503
+    assert admitted_again(running, late)
