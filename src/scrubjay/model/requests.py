@@ -57,6 +57,8 @@ from scrubjay.model.turns import Turn
 
 RECALL_LIMIT = 1_000
 BRIEF_LIMIT = 1_000
+SCOPES = 100
+"""Maximum number of further scopes of one recall or brief: each of them is opened."""
 FORGET_LIMIT = 10_000
 AS_IT_IS = datetime.max.replace(tzinfo=UTC)
 """Sentinel time: leave the expiry as it is."""
@@ -302,7 +304,9 @@ class Recall(_WithQuery, frozen=True, kw_only=True):
         Time | None, doc("The time the question is asked, which ages count from; None for now.")
     ] = None
     timezone: TimeZone = None
-    scopes: Annotated[Scopes, doc("Further scopes to search, besides the scope itself.")] = ()
+    scopes: Annotated[
+        Scopes, doc("Further scopes to search, besides the scope itself.", max_length=SCOPES)
+    ] = ()
     worded: Annotated[
         bool, doc("Keyword filter: leaves out memories with no word of the query, nor a near one.")
     ] = False
@@ -383,7 +387,9 @@ class BriefRequest(CheckedRequest, frozen=True, kw_only=True):
     max_chars: Annotated[
         Positive, doc("Size budget: characters of content all entries together may have.")
     ] = 10_000
-    scopes: Annotated[Scopes, doc("Further scopes whose memories are in it, too.")] = ()
+    scopes: Annotated[
+        Scopes, doc("Further scopes whose memories are in it, too.", max_length=SCOPES)
+    ] = ()
 
     def __post_init__(self) -> None:
         _parse_scopes(self)
