@@ -11,9 +11,10 @@ from scrubjay.engine import Kernel, Policy
 from scrubjay.model.jobs import AllowJobs, JobKind, Work
 from scrubjay.model.memory import Kind
 from scrubjay.model.purposes import SetPurpose
-from scrubjay.model.requests import Extract, Recall, Retain
+from scrubjay.model.requests import Browse, Extract, Get, Recall, Retain
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record
+from scrubjay.surfaces.personal.library import PersonalMemory
 from tests.support.engines import MemoryHome
 from tests.support.model_server import ModelServer, note, serve_model
 
@@ -90,6 +91,71 @@ def test_a_compaction_under_way_stops_sending_and_keeps_nothing_of_the_model(
     engine.compact(ALICE)
     assert len(model.batches) <= 2, "a summary and the facts of one group"
     assert told(engine) == []
+
+
+@pytest.mark.parametrize("by_model", [True, False])
+@pytest.mark.parametrize("kind", [JobKind.EXTRACTION, JobKind.CONSOLIDATION, JobKind.COMPACTION])
+def test_without_facts_no_job_derives_or_sends_anything(
+    home: MemoryHome, model: ModelServer, kind: JobKind, by_model: bool
+) -> None:
+    """Neither a model nor the rules: what was told stays as it was."""
+    if not by_model:
+        home.extractor = None
+    engine = home.engine()
+    for number in range(120):
+        said = f"I prefer alpha{number} to beta{number}, whatever gamma and delta say"
+        engine.retain(ALICE, Retain(said, kind=Kind.EPISODE))
+    engine.record(ALICE, Record(id="t1", user="I was out on the water again.", assistant="Nice."))
+    home.clock.advance(days=91)
+    engine.set_purpose(ALICE, SetPurpose(purpose="facts", on=False))
+    before = engine.browse(ALICE, Browse(limit=1000, archived=None)).data
+    engine.allow_jobs(ALICE, AllowJobs(kinds=(kind,)))
+    engine.work(ALICE, Work(kinds=(kind,)))
+    if by_model:
+        engine.extract(ALICE, Extract())
+    engine.compact(ALICE)
+    assert engine.browse(ALICE, Browse(limit=1000, archived=None)).data == before
+    assert not model.batches
+    assert not model.turns
+
+
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("kind", [JobKind.CONSOLIDATION, JobKind.COMPACTION])
+def test_without_patterns_no_job_keeps_one(
+    home: MemoryHome, model: ModelServer, kind: JobKind, on: bool
+) -> None:
+    """A pattern that a model finds in episodes is kept only while that is allowed."""
+    model.says = lambda texts: "pattern: Alice sails on Sundays\n" + " ".join(texts)
+    engine = home.engine()
+    for number in range(120):
+        said = f"We met at alpha{number} and talked of beta{number}, gamma and delta"
+        engine.retain(ALICE, Retain(said, kind=Kind.EPISODE, session=f"s{number // 10}"))
+    home.clock.advance(days=91)
+    engine.set_purpose(ALICE, SetPurpose(purpose="patterns", on=on))
+    engine.allow_jobs(ALICE, AllowJobs(kinds=(kind,)))
+    engine.work(ALICE, Work(kinds=(kind,)))
+    assert model.batches
+    assert ("Alice sails on Sundays" in told(engine)) is on
+
+
+def test_a_withdrawal_offers_what_a_model_wrote_and_nothing_of_the_rules(
+    home: MemoryHome, model: ModelServer
+) -> None:
+    """Found in a turn, or consolidated of episodes; `patterns` offers only those of both."""
+    engine = home.engine()
+    engine.record(ALICE, Record(id="t1", user="I live in Rome.", assistant="Nice."))
+    model.notes = [note("Alice sails on Sundays", kind="pattern")]
+    engine.extract(ALICE, Extract())
+    engine.retain(ALICE, Retain("We rowed again", kind=Kind.EPISODE))
+    model.says = lambda _: "pattern: Alice rows\nfact: Alice has a boat"
+    engine.work(ALICE, Work(kinds=(JobKind.CONSOLIDATION,)))
+    offered = dict[str, set[str]]()
+    with PersonalMemory(str(ALICE), engine=engine) as me:
+        for purpose in ("model", "patterns"):
+            ids = me.purpose(purpose=purpose, on=False).memory_ids
+            offered[purpose] = {engine.get(ALICE, Get(one)).content for one in ids}
+    patterns = {"Alice sails on Sundays", "Alice rows"}
+    assert offered == {"model": {*patterns, "Alice has a boat"}, "patterns": patterns}
 
 
 def test_the_least_similarity_of_the_seed_is_a_setting(home: MemoryHome) -> None:

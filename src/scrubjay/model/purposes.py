@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from scrubjay.model.memory import Result
+from scrubjay.model.memory import Kind, Result
 from scrubjay.model.origin import Actor
 from scrubjay.model.text import CheckedRequest, Name, doc
 
@@ -22,6 +23,11 @@ class UsePurpose(StrEnum):
     """Text is sent to a language model: extraction, consolidation, compaction."""
     EMBEDDING = "embedding"
     """Text is sent to an embedder elsewhere."""
+
+
+def is_pattern(kind: Kind, tags: Sequence[str]) -> bool:
+    """Whether a memory tells a pattern: by its kind, or as a fact that was consolidated."""
+    return kind is Kind.PATTERN or f"category:{Kind.PATTERN}" in tags
 
 
 class LawfulBasis(StrEnum):

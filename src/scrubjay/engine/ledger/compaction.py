@@ -191,12 +191,17 @@ def _survey(opened: OpenScope, view: View, request: Compact) -> _Survey:
         if max(one.recorded_at, recalled.get(one.number, NEVER).at) <= since
     }
     repeats = list(_repeats(memories))
+    may = purposes.is_on(opened, ScopeValues(opened, view), UsePurpose.FACTS)
     again = {one.id for one in repeats}
     return _Survey(
         entries=entries,
-        due=[one for one in episodes if (one.id in due or one.id in idle) and one.id not in again],
+        due=[
+            one
+            for one in episodes
+            if may and (one.id in due or one.id in idle) and one.id not in again
+        ],
         repeats=repeats,
-        idle=len(idle - due.keys() - again),
+        idle=len(idle - due.keys() - again) if may else 0,
         tokens=sum(sizes),
     )
 
@@ -473,7 +478,8 @@ def _replace_all(
     actor: Actor,
     tx: Tx,
 ) -> list[_Derived]:
-    return [one for one in batch if _replace(opened, one, vectors, actor, tx)]
+    done = (_replace(opened, one, vectors, actor, tx) for one in batch)
+    return [one for one in done if one is not None]
 
 
 def _numbered(opened: OpenScope, view: View, numbers: set[int]) -> list[Memory]:
@@ -491,18 +497,21 @@ def _vectors(opened: OpenScope, memories: Iterable[Memory]) -> dict[str, bytes |
 
 def _replace(
     opened: OpenScope, group: _Derived, vectors: Mapping[str, bytes | None], actor: Actor, tx: Tx
-) -> bool:
+) -> _Derived | None:
     """Write what was derived and archive the originals; not if one of them has changed."""
-    if group.by_model and not purposes.is_on(opened, ScopeValues(opened, tx), UsePurpose.MODEL):
-        return False  # withdrawn while the model was at work: its answer is not kept
+    values = ScopeValues(opened, tx)
+    memories = purposes.permitted(opened, values, group.memories)
+    lost = group.by_model and not purposes.is_on(opened, values, UsePurpose.MODEL)
+    if lost or (group.memories and not memories):
+        return None  # withdrawn while it was derived: nothing of it is kept
     now = opened.moment()
     current = [opened.peek(tx, one.id) for one in group.episodes]
     if any(
         one is None or not one.shown or one.content != was.content or one.pinned
         for one, was in zip(current, group.episodes, strict=True)
     ):
-        return False
-    for memory in group.memories:
+        return None
+    for memory in memories:
         row_id = opened.row_id(memory.id)
         if tx.buried([row_id]) or living(tx, Collection.MEMORY, row_id):
             continue
@@ -513,4 +522,4 @@ def _replace(
         if one is not None:
             opened.put(tx, replace(one, archived_at=now, version=one.version + 1))
     opened.trail.record(tx, "compact", actor, number=len(current))
-    return True
+    return replace(group, memories=memories)

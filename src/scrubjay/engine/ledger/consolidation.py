@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from scrubjay.engine.ledger import turns
 from scrubjay.engine.ledger.jobs import Choice, Done, JobQueue, Task, derived_by, job_name
+from scrubjay.engine.scope import purposes
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.scope.scope_values import ScopeValues
 from scrubjay.engine.scope.views import changes, living
@@ -107,11 +108,11 @@ def _done(
     ]
     vectors = embedding.vectors_of_pieces(opened, pieces, seconds=opened.ports.policy.embed_seconds)
 
-    def keep(tx: Tx, _: ScopeValues) -> int:
+    def keep(tx: Tx, values: ScopeValues) -> int:
         if not _all_wait(opened, tx, batch):
             return 0  # of one that is gone, no fact may stay: the others are asked again
         written = 0
-        for fact in found:
+        for fact in purposes.permitted(opened, values, found):
             row_id = opened.row_id(fact.id)
             if tx.buried([row_id]) or living(tx, Collection.MEMORY, row_id):
                 continue

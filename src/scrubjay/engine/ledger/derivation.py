@@ -13,6 +13,7 @@ from msgspec import Struct, convert, to_builtins
 from msgspec.structs import replace
 
 from scrubjay.engine.ledger.jobs import Choice, Done, JobQueue, Task, derived_by, job_name
+from scrubjay.engine.scope import purposes
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.scope.scope_values import ScopeValues
 from scrubjay.engine.scope.views import derived
@@ -207,6 +208,8 @@ def _keep(
     if text is None:
         return 0
     hidden = opened.peek(tx, wanted.hidden)
+    if not purposes.permitted(opened, values, [text if hidden is None else hidden]):
+        return 0  # it told a pattern, and these are not wanted any more
     if hidden is not None and hidden.hidden:
         successor = replace(hidden, superseded_by=text.id, version=hidden.version + 1)
         opened.put(tx, successor)

@@ -37,7 +37,6 @@ from scrubjay.model.errors import (
 from scrubjay.model.jobs import JobKind
 from scrubjay.model.memory import Kind
 from scrubjay.model.origin import Actor
-from scrubjay.model.purposes import UsePurpose
 from scrubjay.model.results import Extraction, ExtractionStatus, Stopped
 from scrubjay.model.rows import Collection, Row
 from scrubjay.model.turns import (
@@ -183,7 +182,9 @@ class _Round:
             Backlog.change(opened, lambda *_: True)
         for _ in range(limit):
             backlog = self._backlog()
-            if backlog.paused or not purposes.may(opened, UsePurpose.MODEL):
+            if backlog.paused or not opened.read(
+                lambda view: purposes.derives(opened, ScopeValues(opened, view))
+            ):
                 stopped = Stopped.PAUSED
             elif most and backlog.spent_on(day(clock.now())) >= most:
                 stopped = Stopped.SPENT
@@ -278,7 +279,7 @@ class _Round:
             values = ScopeValues(self._opened, tx)
             queue, backlog = JobQueue.of(values), Backlog.of(values)
             free = queue.is_free(job, self._opened.ports.clock.now())
-            may = purposes.is_on(self._opened, values, UsePurpose.MODEL)
+            may = purposes.derives(self._opened, values)
             if not free or not may or not backlog.waits(chosen.seq, turn_id):
                 return None
             backlog.cursor = max(backlog.cursor, chosen.seq)
@@ -360,7 +361,7 @@ class _Round:
             waits = queue.give_back(self._job(turn.id), holder) and turn.id in backlog.again
             queue.put(ledger.values)
             written: list[bytes] = []
-            if not purposes.is_on(opened, ledger.values, UsePurpose.MODEL):
+            if not purposes.derives(opened, ledger.values):
                 pass  # withdrawn while the model thought: nothing of the answer is kept
             elif waits and answer.usable:
                 if _may_read(opened, tx, turn) and not tx.buried([opened.row_id(turn.id)]):

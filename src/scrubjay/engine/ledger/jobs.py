@@ -25,7 +25,6 @@ from scrubjay.model.compaction import Compact, CompactionOutcome
 from scrubjay.model.errors import ExtractorError, Frozen, ScrubjayError
 from scrubjay.model.jobs import ATTEMPTS, JobKind, JobStatus, RunningJob, Work, Worked
 from scrubjay.model.origin import Actor
-from scrubjay.model.purposes import UsePurpose
 from scrubjay.model.results import Stopped
 from scrubjay.model.rows import Freeze
 from scrubjay.ports import Failpoint, Tx, View, patience
@@ -167,11 +166,6 @@ def check_writable(opened: OpenScope) -> None:
     """Refuse a frozen scope before a token is spent."""
     if opened.head().frozen is not Freeze.NONE:
         raise Frozen(f"The scope {opened.scope} is frozen.")
-
-
-def _may_ask(opened: OpenScope, values: ScopeValues) -> bool:
-    """Whether what derives may be given texts: rules always, a model if that is allowed."""
-    return opened.ports.extractor is None or purposes.is_on(opened, values, UsePurpose.MODEL)
 
 
 def derived_by(opened: OpenScope) -> str:
@@ -325,10 +319,14 @@ class _Round:
         """Take, do and finish one job after the other."""
         opened, tried = self._opened, set[str]()
         clock, most = opened.ports.clock, opened.ports.policy.daily_tokens
-        derived_by_rules = opened.ports.extractor is None
         while self._counts.total() < self._limit and clock.monotonic() < self._until:
-            backlog = opened.read(lambda view: Backlog.of(ScopeValues(opened, view)))
-            if backlog.paused or not (derived_by_rules or purposes.may(opened, UsePurpose.MODEL)):
+            backlog, allowed = opened.read(
+                lambda view: (
+                    Backlog.of(values := ScopeValues(opened, view)),
+                    purposes.derives(opened, values),
+                )
+            )
+            if backlog.paused or not allowed:
                 self._worked = replace(self._worked, stopped=Stopped.PAUSED)
             elif most and backlog.spent_on(day(clock.now())) >= most:
                 self._worked = replace(self._worked, stopped=Stopped.SPENT)
@@ -355,7 +353,7 @@ class _Round:
             queue = JobQueue.of(values)
             if not queue.is_free(task.job, opened.ports.clock.now()) or not task.waits(tx, values):
                 return None
-            if not _may_ask(opened, values):
+            if not purposes.derives(opened, values):
                 return None
             queue.note_passed(passed)
             holder = queue.take(opened, task.job)
@@ -408,7 +406,7 @@ def finish(opened: OpenScope, job: str, holder: str, done: Done, actor: Actor) -
             backlog.spend(done.tokens_in, done.tokens_out, day(opened.ports.clock.now()))
             backlog.put(values)
         written = 0
-        if queue.give_back(job, holder) and not only_tokens and _may_ask(opened, values):
+        if queue.give_back(job, holder) and not only_tokens and purposes.derives(opened, values):
             if done.usable:
                 written = done.keep(tx, values)
             if queue.settle(job, done=done.usable) and done.drop is not None:

@@ -8,18 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.scope.scope_values import ScopeValues
-from scrubjay.model.memory import Json, Kind
+from scrubjay.model.memory import Json, Memory
 from scrubjay.model.origin import Actor
-from scrubjay.model.purposes import LawfulBasis, PurposeState, SetPurpose, UsePurpose
+from scrubjay.model.purposes import (
+    LawfulBasis,
+    PurposeState,
+    SetPurpose,
+    UsePurpose,
+    is_pattern,
+)
 from scrubjay.model.requests import Caller
 from scrubjay.model.turns import Piece
 from scrubjay.ports import Tx
 
 _NAME = "purposes"
+Derived = TypeVar("Derived", Piece, Memory)
 
 
 def is_on(opened: OpenScope, values: ScopeValues, purpose: UsePurpose) -> bool:
@@ -32,13 +39,23 @@ def may(opened: OpenScope, purpose: UsePurpose) -> bool:
     return opened.read(lambda view: is_on(opened, ScopeValues(opened, view), purpose))
 
 
-def permitted(opened: OpenScope, values: ScopeValues, pieces: Sequence[Piece]) -> Sequence[Piece]:
-    """The pieces that may be kept of what a turn yields."""
-    if not pieces or not is_on(opened, values, UsePurpose.FACTS):
+def derives(opened: OpenScope, values: ScopeValues) -> bool:
+    """Whether anything may be derived now, by the model where there is one, else by rules."""
+    by_model = opened.ports.extractor is not None
+    return is_on(opened, values, UsePurpose.FACTS) and (
+        not by_model or is_on(opened, values, UsePurpose.MODEL)
+    )
+
+
+def permitted(
+    opened: OpenScope, values: ScopeValues, derived: Sequence[Derived]
+) -> Sequence[Derived]:
+    """What may be kept of what was derived."""
+    if not derived or not is_on(opened, values, UsePurpose.FACTS):
         return ()
     if is_on(opened, values, UsePurpose.PATTERNS):
-        return pieces
-    return [one for one in pieces if one.kind is not Kind.PATTERN]
+        return derived
+    return [one for one in derived if not is_pattern(one.kind, one.tags)]
 
 
 def purposes(opened: OpenScope, actor: Actor) -> tuple[PurposeState, ...]:

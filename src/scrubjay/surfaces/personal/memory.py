@@ -11,6 +11,7 @@ import binascii
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from functools import cached_property
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -23,16 +24,17 @@ from scrubjay.model.errors import (
     InvalidRequest,
     NeedsConfirmation,
 )
-from scrubjay.model.memory import Kind, Memory
+from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Actor
 from scrubjay.model.overview import RecallCounter
-from scrubjay.model.pages import PAGE_LIMIT, Page
-from scrubjay.model.purposes import UsePurpose
+from scrubjay.model.pages import Page, every
+from scrubjay.model.purposes import UsePurpose, is_pattern
 from scrubjay.model.requests import COUNTERS_LIMIT, FreezeRequest, Get
 from scrubjay.model.results import Erasure, Hit, Holdings, Loaded, Outcome, Recalled
 from scrubjay.model.retention import Duplicates, Retention
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
+from scrubjay.model.turns import model_ids
 from scrubjay.ports import Clock
 from scrubjay.service.outbox import Delivery, Outbox
 from scrubjay.surfaces.personal import categories, copies
@@ -43,6 +45,9 @@ from scrubjay.verbs import VERBS, perform
 
 _MATCHES: Final = 100
 """Most memories that a query to forget by lists."""
+_OFFERED: Final = 1_000
+"""Most memories that are offered for erasure when a purpose is withdrawn."""
+_PAGE: Final = 1_000
 _TRIES: Final = 5
 """How often a forget looks again, if something changes between the look and the erasure."""
 Ready = Callable[..., object]
@@ -406,16 +411,20 @@ class Personal:
 
     def _derived(self, purpose: UsePurpose) -> Iterator[str]:
         """The ids of what was derived for a purpose."""
-        if purpose is UsePurpose.EMBEDDING:
-            return
-        kinds = (Kind.PATTERN,) if purpose is UsePurpose.PATTERNS else ()
-        page: Page[Memory] = self.do(
-            "browse", kinds=kinds, limit=PAGE_LIMIT, superseded=True, archived=None
-        )
-        for one in page:
-            by_model = one.metadata.get("extracted_by") is not None or one.kind is Kind.SUMMARY
-            if one.sources and (purpose is not UsePurpose.MODEL or by_model):
-                yield one.id
+        tests: dict[UsePurpose, Callable[[Memory], bool]] = {
+            UsePurpose.FACTS: lambda _: True,
+            UsePurpose.PATTERNS: lambda one: is_pattern(one.kind, one.tags),
+            UsePurpose.MODEL: _by_model,
+        }
+
+        def look(cursor: str | None) -> Page[Memory]:
+            fields = {"limit": _PAGE, "cursor": cursor, "superseded": True, "archived": None}
+            page: Page[Memory] = self.do("browse", **fields)
+            return page
+
+        if (test := tests.get(purpose)) is not None:
+            found = (one.id for one in every(look) if one.sources and test(one))
+            yield from islice(found, _OFFERED)
 
     # -- looking -----------------------------------------------------------------------------
 
@@ -464,6 +473,12 @@ class Personal:
             restriction=rows.frozen.value,
             **{name: getattr(rows, name) for name in rows.__struct_fields__},
         )
+
+
+def _by_model(memory: Memory) -> bool:
+    """Whether a language model wrote it: it says so, or its id is one of a model's findings."""
+    by = str(memory.metadata.get("derived_by", "rules")).partition("-")[0]
+    return by not in ("rules", "extractive") or memory.id in model_ids(memory.sources[0])
 
 
 def _found(hit: Hit) -> told.FoundMemory:
