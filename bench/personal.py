@@ -29,8 +29,10 @@ def run(*, quick: bool) -> Section:
         with PersonalMemory(str(subject.jay.scope), engine=engine) as me:
             with progress("Exporting") as told:
                 took = {"export": _timed(lambda: _export(me, folder / "export.age", told))}
-            took["rotate"] = _timed(subject.jay.rotate)
-            took["destroy"] = _timed(lambda: _destroy(me))
+            with progress("Rotating") as told:
+                took["rotate"] = _timed(lambda: engine.rotate(subject.scope, progress=told))
+            with progress("Destroying") as me.personal.progress:
+                took["destroy"] = _timed(lambda: _destroy(me))
     for name, seconds in took.items():
         aim = _AIMS[name]
         section.lines.append(

@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 
 from scrubjay import files
 from scrubjay.cli import render
-from scrubjay.cli.home import confirm, installed, opened, scope_of, scoped, settings
+from scrubjay.cli.home import confirm, installed, scope_of, scoped, settings
 from scrubjay.cli.parser import (
     DRY_RUN,
     ID,
@@ -224,7 +224,9 @@ def destroy(
         deed = f"This destroys everything of {name}, for good."
         if there:
             confirm(deed, yes=yes, word=name)
-        return erased(engine.destroy(chosen, Destroy(confirm=name)), receipt)
+        with render.progress("destroy") as bar:
+            done = engine.destroy(chosen, Destroy(confirm=name), progress=bar)
+        return erased(done, receipt)
 
 
 @command(
@@ -241,11 +243,12 @@ def rotate(*, root: bool = False, scope: str | None = None) -> Output:
 
     Example: scrubjay rotate
     """
-    if root:
-        with installed() as engine, render.progress("wrapping") as progress:
+    with installed() as engine, render.progress("rotate") as progress:
+        if root:
             return _root_rotated(engine.rotate_root(progress=progress))
-    with opened(scope) as jay:
-        done = jay.rotate()
+        name = scope_of(scope, settings())
+        engine.open(name, create=False)
+        done = engine.rotate(name, progress=progress)
     sentence = f"Sealed {render.plural(done.resealed, 'row')} under new keys; the old are deleted."
     return Output(done, lambda: say(sentence))
 

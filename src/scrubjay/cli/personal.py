@@ -219,7 +219,8 @@ def destroy(*, yes: bool = False, scope: str | None = None) -> Output:
         name = str(me.personal.scope)
         token = me.destroy().confirmation_token
         confirm(f"This destroys everything of {name}, for good.", yes=yes, word=name)
-        gone = me.destroy(confirmation_token=token)
+        with render.progress("destroy") as me.personal.progress:
+            gone = me.destroy(confirmation_token=token)
     return Output(gone, partial(say, f"Destroyed {gone.records_deleted:,} records of {name}."))
 
 

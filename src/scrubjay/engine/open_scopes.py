@@ -341,9 +341,16 @@ class OpenScopes:
         self._lock(opened)
         return lifecycle.holdings(opened, caller.actor)
 
-    def rotate(self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER) -> Rotated:
+    def rotate(
+        self,
+        scope: Scope,
+        request: NoFields = NOTHING,
+        caller: Caller = USER,
+        *,
+        progress: Progress = no_progress,
+    ) -> Rotated:
         """Rotate the keys: re-encrypt everything under new ones and delete the old ones."""
-        return rotating.rotate(self._begin(scope), actor=caller.actor)
+        return rotating.rotate(self._begin(scope), actor=caller.actor, progress=progress)
 
     def check_blobs(self) -> None:
         """Raise unless the blobs can be listed."""
@@ -363,14 +370,21 @@ class OpenScopes:
         """A token that confirms the destroy of the scope as it is now, for an hour."""
         return lifecycle.destroy_token(self._begin(scope, create=False), caller.actor)
 
-    def destroy(self, scope: Scope, request: Destroy = Destroy(), caller: Caller = USER) -> Erasure:
+    def destroy(
+        self,
+        scope: Scope,
+        request: Destroy = Destroy(),
+        caller: Caller = USER,
+        *,
+        progress: Progress = no_progress,
+    ) -> Erasure:
         """Erase the whole scope, its keys first; confirmed by its full name or by a token."""
         with self._mutex:
             ports, opened = self._check_open(), None
             if request.token is not None:
                 with suppress(Destroyed):  # by this token or by another: the receipt is the same
                     opened = self._begin(scope, create=False)
-            receipt = lifecycle.destroy(ports, scope, request, opened)
+            receipt = lifecycle.destroy(ports, scope, request, opened, progress)
             self._shelf.drop(receipt.address)
             self._opened.pop(scope, None)
             return receipt

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from scrubjay.engine import Kernel, Policy
 from scrubjay.model.pages import Paged
-from scrubjay.model.requests import Amend, Get
+from scrubjay.model.requests import NOTHING, Amend, Destroy, Get
 from scrubjay.model.rows import Due
 from tests.support.engines import MemoryHome
 from tests.unit.engine.scene import (
@@ -167,3 +167,14 @@ def test_two_processes_finish_one_rotation_together(home: MemoryHome, large: Ker
         other.audit(ALICE)
     assert slots(home) == ["memory.2", "session.1", "turn.1"]
     assert large.verify(ALICE).sound
+
+
+@pytest.mark.parametrize("verb", ["rotate", "destroy"])
+def test_progress_is_told_never_falls_and_ends_at_the_total(large: Kernel, verb: str) -> None:
+    told = list[tuple[int, int]]()
+    fields = Destroy(confirm=str(ALICE)) if verb == "destroy" else NOTHING
+    getattr(large, verb)(ALICE, fields, progress=lambda done, total: told.append((done, total)))
+    assert len(told) >= 3
+    assert told == sorted(told)
+    assert len({total for _, total in told}) == 1
+    assert told[-1][0] == told[-1][1]

@@ -36,10 +36,11 @@ from scrubjay.model.requests import Destroy
 from scrubjay.model.results import DestroyToken, Erasure, Holdings
 from scrubjay.model.rows import CatalogEntry, Collection, Head
 from scrubjay.model.scope import Scope
-from scrubjay.ports import Failpoint, Tx, View, commit, every_entry
+from scrubjay.ports import Failpoint, Progress, Tx, View, commit, every_entry, no_progress
 from scrubjay.vault import KEY_BYTES, Purpose
 
 TOKEN_TIME: Final = timedelta(hours=1)
+_DESTROY_STEPS: Final = 5
 """How long the token that confirms a destroy holds."""
 
 
@@ -222,7 +223,11 @@ def _living(view: View) -> dict[Collection, int]:
 
 
 def destroy(
-    ports: Ports, scope: Scope, request: Destroy, opened: OpenScope | None = None
+    ports: Ports,
+    scope: Scope,
+    request: Destroy,
+    opened: OpenScope | None = None,
+    progress: Progress = no_progress,
 ) -> Erasure:
     """Erase a whole scope, its keys first; a second time returns the same receipt.
 
@@ -244,12 +249,15 @@ def destroy(
             if opened is not None:
                 _check_token(opened, tx, token)
 
-        _finish_destroy(ports, address, check)
+        _finish_destroy(ports, address, check, progress)
     return receipts.kept(ports, address)[-1]
 
 
 def _finish_destroy(
-    ports: Ports, address: str, check: Callable[[Tx], None] = lambda _: None
+    ports: Ports,
+    address: str,
+    check: Callable[[Tx], None] = lambda _: None,
+    progress: Progress = no_progress,
 ) -> None:
     """Carry out a destroy, from its beginning or from wherever it was interrupted."""
 
@@ -268,11 +276,13 @@ def _finish_destroy(
     with suppress(NotFound, Damaged):
         commit(ports.store, address, shut, erasing=True)
     ports.reach(Failpoint.DESTROY_MARKED)
+    progress(1, _DESTROY_STEPS)
     # What the head says is lost with the file: from this slot on, the destroy is finished anyway.
     ports.keyring.add(address, DESTROYED, ports.clock.random(KEY_BYTES))
     purposes = ports.keyring.purposes(address)
     ports.keyring.delete(address, *(one for one in purposes if one != DESTROYED))
     ports.reach(Failpoint.DESTROY_KEYS_DELETED)
+    progress(2, _DESTROY_STEPS)
     # Another process may carry the same destroy to its end, and be faster.
     with suppress(NotFound):
         # The receipt is kept while the rows can still be counted: nobody could do so afterwards.
@@ -282,15 +292,18 @@ def _finish_destroy(
             head = view.head()
         blobs = len(ports.blobs.names(address))
         _keep_receipt(ports, address, head, rows, memories=memories, blobs=blobs)
+        progress(3, _DESTROY_STEPS)
         commit(ports.store, address, empty, erasing=True)
         ports.store.settle(address)
     ports.reach(Failpoint.DESTROY_EMPTIED)
+    progress(4, _DESTROY_STEPS)
     ports.store.remove(address)
     ports.blobs.remove(address)
     ports.reach(Failpoint.DESTROY_UNLINKED)
     _keep_receipt(ports, address, Head(), 0)
     ports.store.catalog.mark_destroyed(address)
     ports.keyring.remove(address)
+    progress(_DESTROY_STEPS, _DESTROY_STEPS)
 
 
 def _keep_receipt(

@@ -21,7 +21,7 @@ from scrubjay.model.errors import SealBroken
 from scrubjay.model.origin import Actor
 from scrubjay.model.results import Rotated
 from scrubjay.model.rows import Collection, Due, Head, Row
-from scrubjay.ports import Failpoint, Tx, View
+from scrubjay.ports import Failpoint, Progress, Tx, View, no_progress
 from scrubjay.vault import Purpose
 
 _BATCH = 1024
@@ -31,7 +31,9 @@ _BATCH_BYTES = 8 * 1024 * 1024
 """How much text of a batch is held in memory at once, beyond which it is cut short."""
 
 
-def rotate(opened: OpenScope, *, actor: Actor = Actor.USER) -> Rotated:
+def rotate(
+    opened: OpenScope, *, actor: Actor = Actor.USER, progress: Progress = no_progress
+) -> Rotated:
     """Give every collection a new epoch key and delete the old ones."""
     head = opened.head()
     # A collection that was never used has no key; one that was, and has none, lost it.
@@ -45,13 +47,15 @@ def rotate(opened: OpenScope, *, actor: Actor = Actor.USER) -> Rotated:
 
     opened.write(store, frozen_too=True, erasing=True)
     opened.ports.reach(Failpoint.ROTATE_EPOCH_RAISED)
-    resealed = finish(opened)
+    resealed = finish(opened, progress=progress)
     opened.ports.store.settle(opened.address)
     opened.copy_audit_head()
     return Rotated(resealed=resealed, epochs={one.value: opened.epoch(one) for one in used})
 
 
-def finish(opened: OpenScope, *, seconds: float | None = None) -> int:
+def finish(
+    opened: OpenScope, *, seconds: float | None = None, progress: Progress = no_progress
+) -> int:
     """Re-encrypt the remaining rows of a rotation and delete the old keys; stop after `seconds`.
 
     Returns how many rows were re-encrypted. Two processes may finish one rotation together; one
@@ -61,15 +65,19 @@ def finish(opened: OpenScope, *, seconds: float | None = None) -> int:
     deadline = None if seconds is None else clock.monotonic() + seconds
     resealed, limit = 0, _BATCH if seconds is None else min(_BATCH, _SLICE)
     # Where to go on depends on the present epoch, which the caller may just have raised.
-    opened.head()
+    begun, passed = opened.head(), 0
+    total = sum(begun.at(one).seq for one in Collection)
     for collection in Collection:
         after = opened.resume_at(collection)
         while after >= 0:
             after, count = _reseal_batch(opened, collection, after, limit)
             opened.note_progress(collection, after)
             resealed += count
+            progress(passed + max(after, 0), total)
             if count and deadline is not None and clock.monotonic() >= deadline:
                 return resealed
+        passed += begun.at(collection).seq
+    progress(total, total)
     manifest.renew(opened)
     if opened.read(opened.counters.outdated):
         opened.write(opened.counters.renew, frozen_too=True, erasing=True)

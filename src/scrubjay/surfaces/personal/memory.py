@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
 from functools import cached_property
 from itertools import islice
@@ -35,7 +35,7 @@ from scrubjay.model.retention import Duplicates, Retention
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import model_ids
-from scrubjay.ports import Clock
+from scrubjay.ports import Clock, Progress, no_progress
 from scrubjay.service.outbox import Delivery, Outbox
 from scrubjay.surfaces.personal import categories, copies
 from scrubjay.surfaces.personal import records as told
@@ -84,6 +84,8 @@ class Personal:
         self.notices = Notices(engine, clock)
         self._link_secret = link_secret
         self._outbox = outbox
+        self.progress: Progress = no_progress
+        """Told how far a destroy has come."""
 
     # -- who may do what -----------------------------------------------------------------
 
@@ -113,7 +115,9 @@ class Personal:
             hint="Use the owner's key, with the grant forget, or an administrator's.",
         )
 
-    def do(self, name: str, *, right: bool = False, **fields: Any) -> Any:
+    def do(
+        self, name: str, *, right: bool = False, beside: Mapping[str, Any] = {}, **fields: Any
+    ) -> Any:
         """Perform a verb; with `right` as a right of the owner, whatever grant it needs."""
         verb = VERBS[name]
         if right:
@@ -121,7 +125,7 @@ class Personal:
         self.access.check_covered(self.scope, None if right else verb.grant)
         if not verb.beyond:
             self._ready(self.scope, create=verb.creates)
-        return perform(self.access, verb, self.scope, fields)
+        return perform(self.access, verb, self.scope, fields, **beside)
 
     # -- the five operations, but for export -------------------------------------------------
 
@@ -262,7 +266,8 @@ class Personal:
                 confirmation_token=asked.token,
                 expires_at=asked.expires_at,
             )
-        receipt: Erasure = self.do("destroy", right=True, token=request.confirmation_token)
+        token, beside = request.confirmation_token, {"progress": self.progress}
+        receipt: Erasure = self.do("destroy", right=True, beside=beside, token=token)
         self.notices.close(self.scope)
         return told.DestroyedMemory(
             destroyed=True,
@@ -403,8 +408,7 @@ class Personal:
         """Allow a purpose or withdraw it; then what was derived for it is offered to erase."""
         self.check_right()
         self._ready(self.scope, create=True)
-        fields = {"purpose": request.purpose, "on": request.on}
-        state = self.do("set_purpose", right=True, basis=request.basis, note=request.note, **fields)
+        state = self.carry_out("set_purpose", request)
         if request.on or not self.access.owns(self.scope):
             return told.DecidedPurpose(state=state)
         return told.DecidedPurpose(state=state, memory_ids=tuple(self._derived(request.purpose)))
@@ -418,8 +422,9 @@ class Personal:
         }
 
         def look(cursor: str | None) -> Page[Memory]:
-            fields = {"limit": _PAGE, "cursor": cursor, "superseded": True, "archived": None}
-            page: Page[Memory] = self.do("browse", **fields)
+            page: Page[Memory] = self.do(
+                "browse", limit=_PAGE, cursor=cursor, superseded=True, archived=None
+            )
             return page
 
         if (test := tests.get(purpose)) is not None:
