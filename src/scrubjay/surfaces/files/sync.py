@@ -55,8 +55,10 @@ SESSIONS: Final = "sessions"
 EXPORTS: Final = "exports"
 EXPORT_TIME: Final = timedelta(days=1)
 """Age from which an export is removed."""
-FILE_CHARS: Final = 48_000
-"""Characters of memories in the notes: with their marks the file stays under 50 KB."""
+FILE_BYTES: Final = 49_000
+"""Size up to which memories are added to the notes: the file stays under 50 KB."""
+_MARK_BYTES: Final = 7
+"""The most that a line has beside its text."""
 MANY: Final = 5
 """Number of removals up to which nobody is asked."""
 _NAME: Final = re.compile(r"[^./\x00-\x1f][^/\x00-\x1f]{0,59}")
@@ -249,6 +251,12 @@ class Folder:
             if changed.get(one.digest, one.digest) not in base
         }
         removals = [one.id for one in by_hand if one.digest not in rewrites]
+        clashes = {
+            changed[one.digest]: (one, newer.id)
+            for one in gone
+            if one.id not in current and changed.get(one.digest, one.digest) not in base
+            if (newer := self._newest(one.id)) is not None
+        }
         if not self._may_forget(removals, len(state.notes), empty=not found):
             return state
         self._forget(removals)
@@ -265,18 +273,21 @@ class Folder:
                 entries += self._outdated(item.number, known, patched)
             elif (same := by_text.get(item.digest)) is not None:
                 entries.append(SyncedLine(item.digest, same))
+            elif item.digest in clashes:
+                entries.append(clashes[item.digest][0])
+                self.done.conflicts.append(f"Changed here and in memory: {item.text[:60]}")
             else:
                 theirs = LineTrust(Origin.QUOTED, AGENT) if item.digest in quoted else whose
                 made = self._learn(item.text, state, theirs, renewed.get(item.digest))
                 entries += [SyncedLine(item.digest, made)] if made else []
         there = {entry.id for entry in entries}
-        lost = set(removals)
-        new = [one for one in self._shown() if one.id not in there | lost]
-        room = FILE_CHARS - len(text)
+        apart = {*removals, *(newer for _, newer in clashes.values())}
+        new = [one for one in self._shown() if one.id not in there | apart]
+        room = FILE_BYTES - len(text.encode())
         added = list[str]()
         for memory in new:
             line = said(memory.content)
-            if (room := room - len(line) - 3) < 0:
+            if (room := room - len(line.encode()) - _MARK_BYTES) < 0:
                 break
             added.append(line)
             entries.append(SyncedLine(digest(line), memory.id))
@@ -287,7 +298,7 @@ class Folder:
 
     def _shown(self) -> list[Memory]:
         """The memories that belong into the notes, the most important first."""
-        request = BriefRequest(limit=1_000, max_chars=FILE_CHARS)
+        request = BriefRequest(limit=1_000, max_chars=FILE_BYTES)
         entries = self._engine.brief(self._scope, request, USER).entries
         apart = (Kind.EPISODE,)
         return [one for one in entries if one.kind not in apart and _PREFERENCE not in one.metadata]

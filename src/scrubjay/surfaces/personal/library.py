@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
+from msgspec import convert
 from msgspec.structs import replace
 
 from scrubjay import bootstrap, codec, files, settings
@@ -18,7 +19,7 @@ from scrubjay.model.scope import Scope
 from scrubjay.ports import Progress, no_progress
 from scrubjay.service.outbox import outbox_of
 from scrubjay.surfaces.personal import copies
-from scrubjay.surfaces.personal.categories import Category
+from scrubjay.surfaces.personal import records as told
 from scrubjay.surfaces.personal.copies import CopyChoice, CopyForm
 from scrubjay.surfaces.personal.exports import written
 from scrubjay.surfaces.personal.memory import Personal
@@ -77,43 +78,31 @@ class PersonalMemory:
         return partial(self.do, operation)
 
     def export(
-        self,
-        to: str | os.PathLike[str],
-        *,
-        format: CopyForm = CopyForm.JSON,
-        categories: tuple[Category, ...] = (),
-        include_metadata: bool = True,
-        inferred: bool = True,
-        passphrase: str | None = None,
-        recipient: str | None = None,
-        progress: Progress = no_progress,
+        self, to: str | os.PathLike[str], *, progress: Progress = no_progress, **fields: Any
     ) -> int:
         """Write an export to a file, sealed if it has a reader; returns how many memories it has.
 
-        A bundle needs a passphrase, and is sealed by it.
+        The fields are those over HTTP. A bundle needs a passphrase, and is sealed by it.
         """
-        me = self.personal
+        me, asked = self.personal, codec.request(told.ExportMemories, fields)
+        me.check_owner(asked)
         me.access.check_covered(me.scope, Grant.EXPORT)
-        sealed = passphrase is not None or recipient is not None
-        if sealed or format is CopyForm.BUNDLE:
-            copies.check_reader(recipient, passphrase)
+        bundle, reader = asked.format is CopyForm.BUNDLE, (asked.recipient, asked.passphrase)
+        sealed = any(one is not None for one in reader)
+        if sealed or bundle:
+            copies.check_reader(*reader)
+        choice = convert(asked, CopyChoice, from_attributes=True)
         order = copies.CopyOrder(
-            scope=me.scope,
-            at=me.clock.now(),
-            choice=CopyChoice(
-                categories=categories, include_metadata=include_metadata, inferred=inferred
-            ),
-            progress=progress,
+            scope=me.scope, at=me.clock.now(), choice=choice, progress=progress
         )
 
         def deliver(pieces: Iterator[bytes]) -> None:
-            if sealed and format is not CopyForm.BUNDLE:
-                files.write(Path(to), copies.sealed(pieces, recipient, passphrase))
-            else:
-                files.write(Path(to), pieces)
+            whole = sealed and not bundle
+            files.write(Path(to), copies.sealed(pieces, *reader) if whole else pieces)
 
+        caller = me.access.caller
         return written(
-            self._engine, order, format, me.access.caller, deliver, passphrase=passphrase
+            self._engine, order, asked.format, caller, deliver, passphrase=asked.passphrase
         )
 
     def do(self, operation: PersonalOperation, **fields: Any) -> Any:

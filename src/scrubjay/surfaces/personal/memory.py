@@ -235,14 +235,10 @@ class Personal:
         )
         ids = [hit.memory.id for hit in found.hits]
         if not ids:
-            return told.ForgottenMemories(deleted_count=0, memory_ids=(), audit_id=None)
+            return told.ForgottenMemories()
         shown = self.do("preview", ids=ids)
         return told.ForgottenMemories(
-            deleted_count=0,
-            memory_ids=(),
-            audit_id=None,
-            matches=tuple(map(_found, found.hits)),
-            confirmation_token=_sealed(ids, shown.token),
+            matches=tuple(map(_found, found.hits)), confirmation_token=_sealed(ids, shown.token)
         )
 
     def _forgotten(self, ids: Iterable[str], receipt: Erasure) -> told.ForgottenMemories:
@@ -258,13 +254,7 @@ class Personal:
         if request.confirmation_token is None:
             asked = self.do("destroy_token", right=True)
             return told.DestroyedMemory(
-                destroyed=False,
-                records_deleted=0,
-                vectors_deleted=0,
-                blobs_deleted=0,
-                audit_id=None,
-                confirmation_token=asked.token,
-                expires_at=asked.expires_at,
+                destroyed=False, confirmation_token=asked.token, expires_at=asked.expires_at
             )
         token, beside = request.confirmation_token, {"progress": self.progress}
         receipt: Erasure = self.do("destroy", right=True, beside=beside, token=token)

@@ -261,9 +261,9 @@ class ForgetMemories(OwnedRequest, frozen=True, kw_only=True):
 class ForgottenMemories(Result, frozen=True, kw_only=True):
     """Receipt of an erasure, or what a query would erase."""
 
-    deleted_count: Annotated[int, doc("How many memories and turns were erased.")]
-    memory_ids: Annotated[tuple[str, ...], doc("The ids of the erased memories.")]
-    audit_id: Annotated[str | None, doc("The event; None while nothing was erased.")]
+    deleted_count: Annotated[int, doc("How many memories and turns were erased.")] = 0
+    memory_ids: Annotated[tuple[str, ...], doc("The ids of the erased memories.")] = ()
+    audit_id: Annotated[str | None, doc("The event; None while nothing was erased.")] = None
     matches: Annotated[
         tuple[FoundMemory, ...], doc("Of a query: what would be erased, best first.")
     ] = ()
@@ -336,12 +336,14 @@ class DestroyedMemory(Result, frozen=True, kw_only=True):
     """Receipt of a destroy, or the token that confirms it."""
 
     destroyed: bool
-    records_deleted: Annotated[int, doc("How many rows of all sorts were erased.")]
+    records_deleted: Annotated[int, doc("How many rows of all sorts were erased.")] = 0
     vectors_deleted: Annotated[
         int, doc("How many vectors: one for each memory, kept beside it or indexed.")
-    ]
-    blobs_deleted: Annotated[int, doc("How many sealed files: long texts, and parts of the index.")]
-    audit_id: Annotated[str | None, doc("The number that stays in the receipt.")]
+    ] = 0
+    blobs_deleted: Annotated[
+        int, doc("How many sealed files: long texts, and parts of the index.")
+    ] = 0
+    audit_id: Annotated[str | None, doc("The number that stays in the receipt.")] = None
     confirmation_token: Annotated[
         str | None, doc("What confirms it, for an hour and until the next write.")
     ] = None

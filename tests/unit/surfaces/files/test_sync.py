@@ -165,13 +165,41 @@ def test_more_than_five_removals_ask_first(desk: Desk) -> None:
     assert (desk.sync().forgotten, len(desk.says)) == (5, 5)
 
 
-def test_lines_too_many_for_the_file_stay_in_memory(desk: Desk) -> None:
-    for number in range(60):
-        retain(desk.engine, f"note {number} " + "x" * 1_000)
+def test_what_both_sides_changed_is_shown_and_left_alone_until_they_agree(desk: Desk) -> None:
+    desk.write("- Alice drinks tea", "- Alice lives in Lyon", "- Alice has a dog")
     desk.sync()
-    assert 40_000 < desk.notes.stat().st_size <= 50 * 1024
+    by_text = {one.content: one.id for one in desk.memories}
+    supersede(desk.engine, by_text["Alice lives in Lyon"], "Alice lives in Rome")
+    desk.write("- Alice drinks tea", "- Alice lives in Paris", "- Alice has a dog")
+    for _ in range(2):
+        done = desk.sync()
+        assert done.conflicts == ["Changed here and in memory: Alice lives in Paris"]
+        assert desk.lines[1] == "Alice lives in Paris"
+        assert "Alice lives in Rome" in desk.says
+        assert "Alice lives in Paris" not in desk.says
+        assert len(desk.lines) == len(desk.says) == 3
+    desk.write("- Alice drinks tea", "- Alice lives in Rome", "- Alice has a dog")
+    assert desk.sync().conflicts == []
+    in_step(desk)
+
+
+@pytest.mark.parametrize("letter", ["x", "\N{CJK UNIFIED IDEOGRAPH-8A9E}"])
+def test_lines_too_many_for_the_file_stay_in_memory(desk: Desk, letter: str) -> None:
+    for number in range(60):
+        retain(desk.engine, f"note {number} " + letter * 1_000)
+    desk.sync()
+    assert 40_000 < desk.notes.stat().st_size < 50_000
     assert len(desk.says) == 60
     in_step(desk)
+
+
+def test_short_lines_too_many_for_the_file_stay_in_memory(desk: Desk) -> None:
+    """Their marks count, too."""
+    desk.write("- [ ] to do")
+    for number in range(6_000):
+        retain(desk.engine, f"{number}")
+    desk.sync()
+    assert desk.notes.stat().st_size < 50_000
 
 
 def test_a_file_that_is_no_text_stops_the_sync_and_nothing_is_lost(desk: Desk) -> None:
