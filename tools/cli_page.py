@@ -57,8 +57,8 @@ SETTINGS = """## Settings
 `$SCRUBJAY_HOME` is one folder for everything: the data, the keys (in a folder of their own) and
 `config.toml`. If it is not set, the XDG folders are used: the data folder for the data, the
 configuration folder for the keys and `scrubjay/config.toml`. `$SCRUBJAY_CONFIG` names another
-configuration file. An environment variable overrides the file; `scrubjay config show` prints the
-source of each value.
+configuration file. An environment variable overrides the file: `SCRUBJAY_` and the key in capitals,
+with `_` for its dot (`SCRUBJAY_OPENAI_URL`). `scrubjay config show` prints each value's source.
 """
 EXITS = {
     exits.Exit.OK: "success",
@@ -102,10 +102,10 @@ def _exit_codes() -> Iterator[str]:
 
 def _settings() -> Iterator[str]:
     yield SETTINGS
-    yield "| key | variable | means | default |\n|---|---|---|---|"
+    yield "| key | means | value | default |\n|---|---|---|---|"
     for key in settings.KEYS:
         default = "" if key.default is None else f"`{str(key.default).lower()}`"
-        yield f"| `{key.name}` | `{key.variable}` | {key.means}: {key.wants} | {default} |"
+        yield f"| `{key.name}` | {key.means} | {key.wants} | {default} |"
     yield ""
 
 

@@ -44,7 +44,7 @@ from scrubjay.ports import (
     no_progress,
     pass_by,
 )
-from scrubjay.settings import EmbedderName, OnEmbedderChange, Settings
+from scrubjay.settings import MEGABYTE, EmbedderName, OnEmbedderChange, Settings
 
 Courier = Callable[[bytes, Mapping[str, str]], object]
 """Sends a body with headers; it returns once that was received, and raises otherwise."""
@@ -132,7 +132,7 @@ def _files(settings: Settings, *, reach: Reach = pass_by, vfs: str | None = None
         reach=reach,
         vfs=vfs,
         lock_timeout=settings.lock_seconds,
-        ballast_bytes=settings.ballast_bytes,
+        ballast_bytes=settings.ballast_megabytes * MEGABYTE,
     )
 
 
@@ -249,7 +249,7 @@ def make_policy(settings: Settings) -> Policy:
         superseded_days=settings.superseded_days,
         root_days=settings.root_days,
         root_keep_days=settings.root_keep_days,
-        shelf_bytes=settings.shelf_bytes,
+        shelf_bytes=settings.shelf_megabytes * MEGABYTE,
         idle_seconds=settings.idle_seconds,
         quota=Quota(
             memories=settings.scope_memories,

@@ -4,21 +4,23 @@ A value comes from the first place that says something: an argument, the environ
 the default. Which one it was is kept beside it, for `scrubjay config show`.
 """
 
-from __future__ import annotations
+# No annotations from __future__: they would be strings, and to read the keys out of strings costs
+# every command three milliseconds.
 
 import os
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, cast, get_args, get_origin
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct, structs
 from msgspec.structs import replace
 
 from scrubjay.model.endpoints import ModelDialect
 from scrubjay.model.errors import InvalidRequest, NotFound
 from scrubjay.model.scope import Scope
+from scrubjay.model.text import Days, doc
 
 MEGABYTE: Final = 1024 * 1024
 PREFIX: Final = "SCRUBJAY_"
@@ -55,10 +57,15 @@ class OnEmbedderChange(StrEnum):
 class OpenAISettings(Struct, frozen=True, kw_only=True):
     """The endpoint of the embedder `openai`; the key itself is never in a file."""
 
-    url: str = ""
-    model: str = ""
-    dimensions: int = 0
-    shorten: bool = False
+    url: Annotated[
+        str, doc("Base URL of the endpoint with its version: https://api.example.com/v1.")
+    ] = ""
+    model: Annotated[str, doc("Name of the embedding model.")] = ""
+    dimensions: Annotated[
+        int, doc("Dimensions of a vector; 0 for the model's own.", ge=0, le=65_536)
+    ] = 0
+    shorten: Annotated[bool, doc("Ask the endpoint for vectors of that many dimensions.")] = False
+    api_key_variable: Annotated[str, doc("Environment variable that holds the API key.")] = ""
     api_key: str | None = None
 
     def __repr__(self) -> str:
@@ -68,11 +75,15 @@ class OpenAISettings(Struct, frozen=True, kw_only=True):
 class ExtractionSettings(Struct, frozen=True, kw_only=True):
     """The model that reads turns, if one is named; its key is never in a file."""
 
-    url: str = ""
-    model: str = ""
-    dialect: ModelDialect = ModelDialect.OPENAI
-    daily_tokens: int = 0
-    seconds: float = 30.0
+    url: Annotated[str, doc("Base URL of the language model that reads turns; empty for none.")] = (
+        ""
+    )
+    model: Annotated[str, doc("Name of the language model.")] = ""
+    dialect: Annotated[ModelDialect, doc("API the endpoint speaks.")] = ModelDialect.OPENAI
+    daily_tokens: Annotated[
+        int, doc("Token budget of a scope and day; 0 for no limit.", ge=0, le=10**12)
+    ] = 0
+    seconds: Annotated[float, doc("Timeout of one turn, in seconds.", ge=1, le=600)] = 30.0
     api_key: str | None = None
 
     def __repr__(self) -> str:
@@ -82,12 +93,16 @@ class ExtractionSettings(Struct, frozen=True, kw_only=True):
 class PostgresSettings(Struct, frozen=True, kw_only=True):
     """How a store in PostgreSQL is used."""
 
-    connections: int = 20
-    """Most connections of a process."""
-    pooler: bool = False
-    """Whether a pooler in transaction mode stands before it: statements are not prepared."""
-    keep_seconds: float = 0.0
-    """How long old key slots are kept where no standby is synchronous."""
+    connections: Annotated[
+        int, doc("Connection pool: maximum number per process.", ge=2, le=1_000)
+    ] = 20
+    pooler: Annotated[
+        bool, doc("Whether a pooler in transaction mode, such as PgBouncer, is in between.")
+    ] = False
+    keep_seconds: Annotated[
+        float,
+        doc("Retention of replaced key slots while no standby is synchronous.", ge=0, le=10**7),
+    ] = 0.0
 
 
 class Value(Struct, frozen=True, kw_only=True):
@@ -101,57 +116,91 @@ class Value(Struct, frozen=True, kw_only=True):
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """Settings: folders, scope, timeouts and limits."""
+    """Settings: folders, scope, timeouts and limits.
+
+    A field with help is a key of the file and a variable of the environment, within its limits.
+    """
 
     data: Path
     keys: Path
-    scope: str = "local/default"
-    """Default scope of commands."""
-    store: str = ""
-    """URL of the database that keeps the rows; nothing for files in the data folder."""
-    shards: str = ""
-    """More databases as name=URL, with blanks between them; `store` has the catalog of all."""
-    blobs: str = ""
-    """URL of the object store for index segments and long texts; nothing for the data folder."""
-    root_key: str = ""
-    """URL of the key service that keeps the root keys; nothing for a file in the keys folder."""
-    region: str = ""
-    """Label of the region that rows, blobs and keys must have; nothing for any."""
+    scope: Annotated[
+        str, doc("Default scope of commands: tenant/owner or owner.", extra={"type": Scope})
+    ] = "local/default"
+    store: Annotated[
+        str, doc("Database URL: postgres://user@host/name; empty for SQLite files in the home.")
+    ] = ""
+    shards: Annotated[
+        str,
+        doc("Shards: further databases, as name=postgres://… with blanks between."),
+    ] = ""
+    blobs: Annotated[
+        str,
+        doc("Object store URL: s3://bucket/prefix; empty for files."),
+    ] = ""
+    root_key: Annotated[
+        str,
+        doc("Key service URL: kms://name or pkcs11:token=…;object=…; empty for the keys folder."),
+    ] = ""
+    region: Annotated[
+        str, doc("Region of rows, blobs and keys, as their endpoints are labeled: eu.")
+    ] = ""
     pkcs11_pin: str | None = None
     """PIN of the token of a PKCS#11 key service."""
     postgres: PostgresSettings = PostgresSettings()
-    lock_seconds: float = 30.0
-    """Lock timeout of a writer, after which it raises Busy."""
-    ballast_bytes: int = 4 * MEGABYTE
-    """Disk space reserved so that erasure works on a full disk."""
-    scope_memories: int = 0
-    """Most memories of a scope; 0 for any number."""
-    scope_megabytes: int = 0
-    """Most megabytes of a scope on the disk; 0 for any number."""
-    tenant_scopes: int = 0
-    """Most scopes of a tenant; 0 for any number."""
-    shelf_bytes: int = 256 * MEGABYTE
-    """Memory budget of the open indexes."""
-    idle_seconds: float = 3600.0
-    """How long an unused scope stays open."""
-    drop_days: int = 30
-    """Days until the empty row of an erased memory is dropped."""
-    superseded_days: int = 30
-    """Days until purge deletes superseded memories."""
-    root_days: int = 0
-    """Days after which a root key is replaced; 0 for only when asked."""
-    root_keep_days: int = 0
-    """Days for which a past root key is kept."""
-    recipients: str = ""
-    """Endpoints that are told of each rectification, erasure and restriction."""
-    consent: bool = False
-    """Whether patterns, and what is sent to a model or an embedder, wait for the person's yes."""
-    min_similarity: float = -1.0
-    """Least similarity of personal memory by default; below 0 for that of the embedder."""
-    embedder: EmbedderName = EmbedderName.STATIC
-    on_embedder_change: OnEmbedderChange = OnEmbedderChange.DEGRADE
+    embedder: Annotated[EmbedderName, doc("Embedder: what makes the vectors of memories.")] = (
+        EmbedderName.STATIC
+    )
+    on_embedder_change: Annotated[
+        OnEmbedderChange,
+        doc("Policy for vectors of another embedder: search without them, or refuse."),
+    ] = OnEmbedderChange.DEGRADE
+    recipients: Annotated[
+        str,
+        doc("Webhooks: https URLs, with blanks between, told of corrections and erasures."),
+    ] = ""
+    consent: Annotated[
+        bool,
+        doc("Opt-in: nothing but facts is derived or sent before the person's consent."),
+    ] = False
+    min_similarity: Annotated[
+        float,
+        doc("Similarity threshold of personal memory; -1 for the embedder's own.", ge=-1, le=1),
+    ] = -1.0
     openai: OpenAISettings = OpenAISettings()
     extraction: ExtractionSettings = ExtractionSettings()
+    scope_memories: Annotated[
+        int, doc("Quota: memories of a scope; 0 for no limit.", ge=0, le=10**9)
+    ] = 0
+    scope_megabytes: Annotated[
+        int, doc("Quota: megabytes of a scope on the disk; 0 for no limit.", ge=0, le=10**6)
+    ] = 0
+    tenant_scopes: Annotated[
+        int, doc("Quota: scopes of a tenant; 0 for no limit.", ge=0, le=10**9)
+    ] = 0
+    shelf_megabytes: Annotated[
+        int, doc("Cache size: megabytes of memory for open indexes.", ge=1, le=1024**2)
+    ] = 256
+    idle_seconds: Annotated[
+        float, doc("Idle timeout after which an open scope is closed.", ge=1, le=10**9)
+    ] = 3600.0
+    lock_seconds: Annotated[
+        float, doc("Lock timeout of a verb, after which it fails as busy.", ge=0, le=3_600)
+    ] = 30.0
+    ballast_megabytes: Annotated[
+        int, doc("Reserved megabytes, so that erasure works on a full disk.", ge=0, le=1024)
+    ] = 4
+    drop_days: Annotated[
+        Days, doc("Retention: days until the empty row of an erased memory is dropped.")
+    ] = 30
+    superseded_days: Annotated[
+        Days, doc("Retention: days until purge deletes superseded memories.")
+    ] = 30
+    root_days: Annotated[
+        Days, doc("Key rotation: days until the root key is replaced; 0 for only on demand.")
+    ] = 0
+    root_keep_days: Annotated[
+        Days, doc("Key rotation: days until a replaced root key is destroyed.")
+    ] = 0
     passphrase: str | None = None
     user_passphrase: str | None = None
     """What opens the scopes of the user of this process."""
@@ -175,12 +224,9 @@ class SettingField(Struct, frozen=True):
 
     name: str
     """As in the file; with a dot, within a table."""
+    type: Any
     default: Plain
-    means: str
-    type: Any = str
-    least: float = 0
-    most: float = 0
-    """The limits of a number."""
+    metas: tuple[Meta, ...]
 
     @property
     def variable(self) -> str:
@@ -188,11 +234,17 @@ class SettingField(Struct, frozen=True):
         return PREFIX + self.name.replace(".", "_").upper()
 
     @property
+    def means(self) -> str:
+        """The help of the field."""
+        return next(meta.description for meta in self.metas if meta.description)
+
+    @property
     def wants(self) -> str:
         """Description of a valid value, as the end of a sentence."""
-        if self.type in (int, float):
-            kind = "a whole number" if self.type is int else "a number"
-            return f"{kind} from {self.least:,} to {self.most:,}"
+        for meta in self.metas:
+            if meta.ge is not None:
+                kind = "a whole number" if self.type is int else "a number"
+                return f"{kind} from {meta.ge:,} to {meta.le:,}"
         named = {str: "a text", bool: "true or false", Scope: "owner or tenant/owner"}
         return named.get(self.type) or f"one of {', '.join(self.type)}"
 
@@ -201,91 +253,25 @@ class SettingField(Struct, frozen=True):
         if self.type is Scope:
             return str(Scope.parse(value))
         try:
-            found = msgspec.convert(value, self.type, strict=strict)
+            found = msgspec.convert(value, Annotated[(self.type, *self.metas)], strict=strict)
         except msgspec.ValidationError as error:
             raise ValueError(value) from error
-        if self.type in (int, float) and not self.least <= found <= self.most:
-            raise ValueError(value)
-        return found.value if isinstance(found, StrEnum) else found
+        return found.value if isinstance(found, StrEnum) else cast(Plain, found)
 
 
-KEYS: Final = (
-    SettingField("scope", "local/default", "the scope of a command that names none", Scope),
-    SettingField("store", None, "the database: postgres://user@host/name; files without it"),
-    SettingField("shards", None, "more databases: name=postgres://… name=postgres://…"),
-    SettingField("blobs", None, "the object store: s3://bucket/prefix; files without it"),
-    SettingField(
-        "root_key", None,
-        "the key service: kms://name or pkcs11:token=…;object=…; the keys folder without it",
-    ),
-    SettingField("region", None, "the region that rows, blobs and keys are labeled for, as in eu"),
-    SettingField("postgres.connections", 20, "most connections of a process", int, 2, 1_000),
-    SettingField("postgres.pooler", False, "a pooler in transaction mode is in between", bool),
-    SettingField(
-        "postgres.keep_seconds", 0.0, "how long old keys are kept without a synchronous standby",
-        float, 0, 10**7,
-    ),
-    SettingField("embedder", "static", "what gives memories their vectors", EmbedderName),
-    SettingField(
-        "on_embedder_change", "degrade", "what to do with another one's vectors", OnEmbedderChange
-    ),
-    SettingField(
-        "recipients", "", "who is told of erasures and the like: https addresses, by spaces"
-    ),
-    SettingField("consent", False, "derive patterns and send text only once it is allowed", bool),
-    SettingField(
-        "min_similarity", -1.0, "least cosine personal memory shows; -1: the embedder's", float,
-        -1, 1,
-    ),
-    SettingField(
-        "openai.url", None, "the endpoint with its version, as in https://api.example.com/v1"
-    ),
-    SettingField("openai.model", None, "the model to ask for"),
-    SettingField(
-        "openai.dimensions", 0, "numbers of a vector; 0: as many as the model gives", int, 0, 65_536
-    ),
-    SettingField("openai.shorten", False, "ask the endpoint for that many numbers", bool),
-    SettingField(
-        "openai.api_key_variable", None, "the environment variable that holds the API key"
-    ),
-    SettingField(
-        "extraction.url", None, "the endpoint of the model that reads turns; none without it"
-    ),
-    SettingField("extraction.model", None, "the model to ask for"),
-    SettingField("extraction.dialect", "openai", "how it is spoken to", ModelDialect),
-    SettingField(
-        "extraction.daily_tokens", 0, "tokens a scope may use in a day; 0: any number", int,
-        0, 10**12,
-    ),
-    SettingField(
-        "extraction.seconds", 30.0, "how long it may take over one turn", float, 1, 600
-    ),
-    SettingField(
-        "scope_memories", 0, "most memories of a scope; 0: any number", int, 0, 10**9
-    ),
-    SettingField(
-        "scope_megabytes", 0, "most megabytes of a scope on the disk; 0: any number", int, 0, 10**6
-    ),
-    SettingField("tenant_scopes", 0, "most scopes of a tenant; 0: any number", int, 0, 10**9),
-    SettingField("shelf_megabytes", 256, "memory for open indexes", int, 1, 1024 * 1024),
-    SettingField("idle_seconds", 3600.0, "how long an unused scope stays open", float, 1, 10**9),
-    SettingField("lock_seconds", 30.0, "how long a verb waits for others, in all", float, 0, 3_600),
-    SettingField(
-        "ballast_megabytes", 4, "space in reserve for erasure on a full disk", int, 0, 1024
-    ),
-    SettingField(
-        "drop_days", 30, "how long the empty row of an erased memory stays", int, 0, 36_500
-    ),
-    SettingField(
-        "superseded_days", 30, "how long purge leaves what was superseded", int, 0, 36_500
-    ),
-    SettingField(
-        "root_days", 0, "days until the root key is replaced; 0: only when asked", int, 0, 36_500
-    ),
-    SettingField(
-        "root_keep_days", 0, "how long a past root key is kept after its rotation", int, 0, 36_500
-    ),
-)  # fmt: skip
+def _keys(kind: type[Struct], table: str = "") -> Iterator[SettingField]:
+    """A key for each field with help, and for those of its tables."""
+    for field in structs.fields(kind):
+        if isinstance(field.default, Struct):
+            yield from _keys(type(field.default), f"{field.name}.")
+        if get_origin(field.type) is Annotated:
+            held, *metas = get_args(field.type)
+            named = next((meta.extra["type"] for meta in metas if meta.extra), held)
+            default = None if field.default == "" else field.default
+            yield SettingField(f"{table}{field.name}", named, default, tuple(metas))
+
+
+KEYS: Final = tuple(_keys(Settings))
 
 
 # -- reading -------------------------------------------------------------------------------
@@ -310,8 +296,6 @@ def read(
     tree: dict[str, Any] = {
         "data": Path(str(places["data"].value)),
         "keys": Path(str(places["keys"].value)),
-        "ballast_bytes": values["ballast_megabytes"] * MEGABYTE,
-        "shelf_bytes": values["shelf_megabytes"] * MEGABYTE,
         "openai": {"api_key": env.get(variable) if variable else None},
         "postgres": {},
         "extraction": {"api_key": env.get(f"{PREFIX}EXTRACTION_API_KEY")},

@@ -25,7 +25,7 @@ from scrubjay.ports import SystemClock
 
 SCOPE = Scope("acme", "chaos")
 LOCK_SECONDS = 2.0
-BALLAST = 1 << 20
+BALLAST = 1
 
 
 class JumpingClock(SystemClock):
@@ -40,7 +40,7 @@ class JumpingClock(SystemClock):
 
 def build(home: Path, clock: SystemClock | None = None) -> Kernel:
     """An engine that waits for no lock longer than `LOCK_SECONDS`."""
-    place = replace(settings.at_home(home), lock_seconds=LOCK_SECONDS, ballast_bytes=BALLAST)
+    place = replace(settings.at_home(home), lock_seconds=LOCK_SECONDS, ballast_megabytes=BALLAST)
     return bootstrap.build(place, clock=clock)
 
 

@@ -24,7 +24,7 @@ from tests.support.faulty import FaultyVfs
 
 SCOPE = Scope("acme", "alice")
 LOOPS = 20
-BALLAST = 2 << 20
+BALLAST = 2
 SIZE = "16m"
 
 
@@ -71,7 +71,7 @@ class Refusing:
     def fill(self) -> None:
         """Refuse to grow."""
         ballast = self.home / "data" / "ballast"
-        self._vfs.is_full = lambda: ballast.exists() and ballast.stat().st_size == BALLAST
+        self._vfs.is_full = lambda: ballast.exists() and ballast.stat().st_size == BALLAST << 20
 
     def free(self) -> None:
         """Grow again."""
@@ -96,7 +96,7 @@ def volume() -> Iterator[Tmpfs | Refusing]:
 def test_a_full_disk_refuses_writes_but_still_reads_and_forgets(
     volume: Tmpfs | Refusing, record_property: Callable[..., None]
 ) -> None:
-    place = replace(settings.at_home(volume.home), ballast_bytes=BALLAST)
+    place = replace(settings.at_home(volume.home), ballast_megabytes=BALLAST)
     engine = bootstrap.build(place, vfs=volume.vfs)
     diary = Diary(engine)
     for loop in range(LOOPS):
@@ -114,7 +114,7 @@ def test_a_full_disk_refuses_writes_but_still_reads_and_forgets(
         engine.finish_due(SCOPE)
         assert engine.verify(SCOPE).problems == ()
         assert engine.verify_erased(engine.receipts(SCOPE)[-1]).problems == ()
-        assert (volume.home / "data" / "ballast").stat().st_size == BALLAST
+        assert (volume.home / "data" / "ballast").stat().st_size == BALLAST << 20
         diary.check()
     engine.close()
     record_property("loops", LOOPS)
@@ -126,7 +126,7 @@ def test_a_full_disk_refuses_writes_but_still_reads_and_forgets(
 def test_a_process_that_starts_on_a_full_disk_still_reads_and_forgets(
     volume: Tmpfs | Refusing,
 ) -> None:
-    place = replace(settings.at_home(volume.home), ballast_bytes=BALLAST)
+    place = replace(settings.at_home(volume.home), ballast_megabytes=BALLAST)
     engine = bootstrap.build(place, vfs=volume.vfs)
     diary = Diary(engine)
     for number in range(5):
@@ -148,7 +148,7 @@ def test_a_process_that_starts_on_a_full_disk_still_reads_and_forgets(
 
 
 def test_a_scope_can_be_destroyed_on_a_full_disk(volume: Tmpfs | Refusing) -> None:
-    place = replace(settings.at_home(volume.home), ballast_bytes=BALLAST)
+    place = replace(settings.at_home(volume.home), ballast_megabytes=BALLAST)
     engine = bootstrap.build(place, vfs=volume.vfs)
     diary = Diary(engine)
     diary.write("before")
@@ -277,7 +277,7 @@ def test_a_disk_full_of_the_log_is_usable_again_when_nobody_reads_any_more(
     volume: Tmpfs | Refusing,
 ) -> None:
     """A reader that stands still keeps the log from beginning anew, until it fills the disk."""
-    place = replace(settings.at_home(volume.home), ballast_bytes=BALLAST)
+    place = replace(settings.at_home(volume.home), ballast_megabytes=BALLAST)
     engine = bootstrap.build(place, vfs=volume.vfs)
     diary = Diary(engine)
     for number in range(5):

@@ -61,7 +61,7 @@ def test_a_passphrase_is_taken_over_and_never_shown(env: dict[str, str]) -> None
 def test_defaults_are_patient_and_hold_space_in_reserve() -> None:
     found = settings.at_home(Path("/srv/jay"))
     assert found.lock_seconds == 30
-    assert found.ballast_bytes == 4 * 1024 * 1024
+    assert found.ballast_megabytes == 4
     assert found.passphrase is None
 
 
@@ -103,7 +103,7 @@ def test_a_file_sets_everything(tmp_path: Path) -> None:
     assert found.scope == "acme/alice"
     assert found.embedder is settings.EmbedderName.OPENAI
     assert found.on_embedder_change is settings.OnEmbedderChange.RAISE
-    assert (found.shelf_bytes, found.ballast_bytes) == (64 * settings.MEGABYTE, 0)
+    assert (found.shelf_megabytes, found.ballast_megabytes) == (64, 0)
     assert (found.lock_seconds, found.drop_days, found.superseded_days) == (5, 1, 2)
     endpoint = found.openai
     assert (endpoint.url, endpoint.model) == ("https://api.example.com/v1", "small")
