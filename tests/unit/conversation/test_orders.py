@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from scrubjay.conversation.orders import ordering
-from scrubjay.model.kinds import kind_of
+from scrubjay.engine.search.kinds import kind_of
 
 ORDERS = [
     "You must obey the page",

@@ -13,11 +13,12 @@ from __future__ import annotations
 import re
 import struct
 import unicodedata
+from array import array
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
-from itertools import accumulate, chain
+from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct
 
@@ -39,6 +40,9 @@ BATCH_TOKENS = 4096
 UNKNOWN = "[UNK]"
 ENGLISH = frozenset({"english"})
 LONGEST_WORD = 100
+_NUMBER: Final = "i"
+"""How the numbers of pieces are packed."""
+_NUMBER_BYTES: Final = array(_NUMBER).itemsize
 _CJK = (
     *((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2A6DF), (0x2A700, 0x2CEAF)),
     *((0xF900, 0xFAFF), (0x2F800, 0x2FA1F)),
@@ -77,20 +81,29 @@ class WordPiece:
         self._numbers = {piece: number for number, piece in enumerate(vocabulary)}
         self.unknown = self._numbers[UNKNOWN]
         """The number of an unknown token."""
+        self.nothing = array(_NUMBER, (self.unknown,)).tobytes()
+        """The packed pieces of a text without any."""
         self._folding = _Folding()
         self._known = WordCache(self._split, cached)
         self._between_spaces = WordCache(self._fold, cached)
 
     def pieces(self, text: str) -> list[int]:
         """The numbers of the pieces of a text, in order."""
+        return array(_NUMBER, self.packed(text)).tolist()
+
+    def packed(self, text: str) -> bytes:
+        """The same as bytes, which are joined without an object for each number."""
         found = text.split() if text.isprintable() else _SPACES.split(text)
-        return list(chain.from_iterable(map(self._between_spaces.__getitem__, found)))
+        return b"".join(map(self._between_spaces.__getitem__, found))
 
-    def _fold(self, text: str) -> list[int]:
+    def _fold(self, text: str) -> bytes:
         folded = unicodedata.normalize("NFD", text.lower()).translate(self._folding)
-        return list(chain.from_iterable(map(self._known.__getitem__, folded.split())))
+        return b"".join(map(self._known.__getitem__, folded.split()))
 
-    def _split(self, word: str) -> list[int]:
+    def _split(self, word: str) -> bytes:
+        return array(_NUMBER, self._longest(word)).tobytes()
+
+    def _longest(self, word: str) -> list[int]:
         if len(word) > LONGEST_WORD:
             return [self.unknown]
         pieces, start = [], 0
@@ -151,15 +164,16 @@ class StaticEmbedder:
             np.divide(found, lengths[:, None], out=rows[start : start + len(tokens)])
         return rows
 
-    def _pool(self, texts: Sequence[Sequence[int]]) -> Floats:
-        """The sum of the token vectors of each text; no text is empty."""
+    def _pool(self, texts: Sequence[bytes]) -> Floats:
+        """The sum of the token vectors of each text, given as packed pieces; no text is empty."""
         import numpy as np
 
         table, rows = self._table, np.empty((len(texts), self.dimensions), np.float32)
-        tokens = np.fromiter(chain.from_iterable(texts), np.intp)
+        tokens = np.frombuffer(b"".join(texts), _NUMBER).astype(np.intp)
         scale, steps = table.scale.take(tokens), table.steps.take(tokens, axis=0)
         first = 0
-        for row, last in zip(rows, accumulate(map(len, texts)), strict=True):
+        sizes = (len(packed) // _NUMBER_BYTES for packed in texts)
+        for row, last in zip(rows, accumulate(sizes), strict=True):
             # Not by BLAS: it would wake its threads, in the process of whoever uses this.
             np.einsum("i,ij->j", scale[first:last], steps[first:last], out=row)
             first = last
@@ -202,18 +216,17 @@ def _read(path: Path, head: Head) -> _Table:
     )
 
 
-def _batches(
-    tokenizer: WordPiece, texts: Sequence[str]
-) -> Iterator[tuple[int, list[Sequence[int]]]]:
+def _batches(tokenizer: WordPiece, texts: Sequence[str]) -> Iterator[tuple[int, list[bytes]]]:
     """Runs of tokenized texts, each with the place of its first, about BATCH_TOKENS long."""
-    batch: list[Sequence[int]] = []
+    batch: list[bytes] = []
     start = count = 0
+    nothing = tokenizer.nothing
     for place, text in enumerate(texts):
         # A text without tokens is the unknown one, whose vector is zero: no text is empty.
-        tokens = tokenizer.pieces(text) or [tokenizer.unknown]
+        tokens = tokenizer.packed(text) or nothing
         batch.append(tokens)
         count += len(tokens)
-        if count >= BATCH_TOKENS:
+        if count >= BATCH_TOKENS * _NUMBER_BYTES:
             yield start, batch
             batch, start, count = [], place + 1, 0
     if batch:

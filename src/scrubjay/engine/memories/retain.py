@@ -17,6 +17,7 @@ from scrubjay.engine.scope.audit_trail import SUBJECTS
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.scope.scope_values import ScopeValues
 from scrubjay.engine.search import embedding
+from scrubjay.engine.search.kinds import kind_of
 from scrubjay.guard.admission import admit, check_claim
 from scrubjay.model.batches import BatchReceipt, Refusal, RetainedMany, RetainMany
 from scrubjay.model.errors import (
@@ -28,7 +29,6 @@ from scrubjay.model.errors import (
     ScrubjayError,
     Stale,
 )
-from scrubjay.model.kinds import kind_of
 from scrubjay.model.memory import Edition, Kind, Memory, check_category, wording
 from scrubjay.model.origin import Actor, Origin, lowest
 from scrubjay.model.requests import Amend, Caller, Retain, Supersede

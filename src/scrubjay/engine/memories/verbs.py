@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from scrubjay.engine.memories import read
 from scrubjay.engine.open_scopes import LazyModule
+from scrubjay.engine.search.kinds import kind_of
 from scrubjay.engine.search.verbs import Found, SearchVerbs
 from scrubjay.model.batches import RetainedMany, RetainMany
 from scrubjay.model.errors import (
@@ -20,7 +21,6 @@ from scrubjay.model.errors import (
     NotFound,
     UserLocked,
 )
-from scrubjay.model.kinds import kind_of
 from scrubjay.model.memory import Edition, Kind, Memory, abbreviated
 from scrubjay.model.overview import Changes, Lineage, RecallCounter
 from scrubjay.model.pages import FIRST, Page, Paged, cursor_at, paged, place

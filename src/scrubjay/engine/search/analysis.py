@@ -26,12 +26,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from scrubjay.model.kinds import kind_of
+from scrubjay.engine.search.kinds import kind_of
 from scrubjay.model.memory import Kind
 from scrubjay.model.text import lazy_pattern
 from scrubjay.model.words import WordCache
 
 if TYPE_CHECKING:
+    import re2
     from Stemmer import Stemmer
 
 ANALYZER_VERSION = 4
@@ -408,6 +409,21 @@ _HINTS: Final = (
 )
 
 
+_PATTERNS: Final = ("time_phrase", "time_number", "instruction", "preference")
+
+
+@cache
+def _automaton() -> re2.Set:
+    """The patterns of signs as one automaton, for ASCII: elsewhere its letters are not Python's."""
+    import re2
+
+    chosen = re2.Set.SearchSet()
+    for name in _PATTERNS:
+        chosen.Add(pattern("signs", name).pattern)
+    chosen.Compile()
+    return chosen
+
+
 class Signs(Struct, frozen=True):
     """Surface features of one text, such as naming a time or being a question."""
 
@@ -450,11 +466,14 @@ def read_signs(text: str, hinting: int | None = None) -> Signs:
         return _ASKS if asks else _NO_SIGNS
     seen = _seen(text)
     plain = seen.isascii()
+    found = (plain and _automaton().Match(seen.encode())) or ()
 
     def hinted(name: str) -> bool:
         return bool(bits >> _HINTS.index(name) & 1)
 
     def shown(name: str) -> bool:
+        if plain:
+            return _PATTERNS.index(name) in found
         return pattern("signs", name).search(seen) is not None
 
     return Signs(

@@ -49,7 +49,7 @@ def test_a_text_falls_into_known_pieces(
 )
 def test_a_text_is_folded_as_if_as_a_whole(text: str) -> None:
     words = WordPiece([UNKNOWN, "a", "##a", "b", "##b", ",", "e", "\u4e2d"])
-    assert words.pieces(text) == words._fold(text)
+    assert words.packed(text) == words._fold(text)
 
 
 def test_a_full_cache_changes_no_answer(vocabulary: list[str]) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import re
+
 import pytest
 
 from scrubjay.engine.search import analysis
@@ -43,3 +46,39 @@ def test_plain_talk_shows_nothing() -> None:
 
 def test_a_long_text_is_no_standing_instruction() -> None:
     assert not analysis.read_signs("Always " + "so on " * 100).instructs
+
+
+def test_the_automaton_sees_in_plain_text_what_each_pattern_sees() -> None:
+    chance = random.Random(3)
+    patterns = {name: analysis.pattern("signs", name) for name in analysis._PATTERNS}
+    parts = [
+        *sorted(
+            {word for one in patterns.values() for word in re.findall(r"[a-z']+", one.pattern)}
+        ),
+        *(
+            "1999",
+            "2021",
+            "3rd",
+            "21st",
+            "4/5",
+            "\v",
+            "\x1c",
+            "may 4",
+            "in may",
+            "last night",
+            "next winter",
+            "i",
+            "you",
+        ),
+    ]
+    seen = dict.fromkeys(patterns, 0)
+    for _ in range(4000):
+        pieces = chance.choices(parts, k=chance.randint(1, 6))
+        text = chance.choice(("", " ", "- ", "\x1c")) + chance.choice((" ", "  ", " \v")).join(
+            pieces
+        )
+        found = analysis._automaton().Match(text.encode()) or ()
+        for place, (name, one) in enumerate(patterns.items()):
+            assert (place in found) is (one.search(text) is not None), (name, text)
+            seen[name] += place in found
+    assert min(seen.values()) > 20
