@@ -139,6 +139,7 @@ def _serve(
     from scrubjay.service.workers import Crew
 
     bootstrap.forbid_core_dumps()
+    bootstrap.bound_heap()
     workers = workers or os.cpu_count() or 1
     where = server.Listening(host=host, port=port, **transport)
     rates = Rates(reads=reads, writes=writes)
