@@ -224,11 +224,12 @@ def arrange(
 def _weights(alone: Mask) -> Mapping[str, np.float32 | Floats]:
     """The weights of the rows by what they have; features that count nowhere are left out."""
     chosen: dict[str, np.float32 | Floats] = {}
+    some, every = bool(alone.any()), bool(alone.all())
     for name in _NAMES:
         talk, fact = np.float32(getattr(WEIGHTS, name)), np.float32(getattr(ALONE, name))
-        if talk != fact and alone.any() and not alone.all():
+        if talk != fact and some and not every:
             chosen[name] = np.where(alone, fact, talk)
-        elif weight := fact if alone.any() and alone.all() else talk:
+        elif weight := fact if some and every else talk:
             chosen[name] = weight
     return chosen
 

@@ -36,6 +36,8 @@ from scrubjay.model.words import CACHED_WORDS, LONGEST_CACHED
 Array: TypeAlias = NDArray[Any]
 _RUN: Final = 2048
 """Memories analyzed at a time."""
+_FEW: Final = 8
+"""Fewer memories are analyzed one by one: each step of numpy costs the same for any number."""
 _LONG: Final = 0
 """The number of every piece that is too long to be kept."""
 
@@ -134,17 +136,19 @@ def _joined(arrays: Sequence[Array], kind: type[np.generic]) -> Array:
 def _analyze(memories: Sequence[Memory]) -> Analyzed:
     texts = [_Text(memory) for memory in memories]
     plain = [row for row, text in enumerate(texts) if text.whole.isascii()]
-    found = _Plain.of([texts[row] for row in plain])
-    languages = [DEFAULT_LANGUAGE] * len(texts)
     signs: list[Signs | None] = [None] * len(texts)
-    for place, row in enumerate(plain):
-        signs[row] = found.signs[place]
-    numbers = np.array(plain, np.uint32)
-    keys, rows = [found.keys], [numbers[found.rows]]
+    languages = [DEFAULT_LANGUAGE] * len(texts)
     lengths = np.zeros(len(texts), np.uint32)
-    lengths[numbers] = found.lengths
     english = np.zeros(len(texts), np.bool_)
-    english[numbers[found.english]] = True
+    keys, rows = list[Keys](), list[Rows]()
+    if len(plain) >= _FEW:
+        found = _Plain.of([texts[row] for row in plain])
+        for place, row in enumerate(plain):
+            signs[row] = found.signs[place]
+        numbers = np.array(plain, np.uint32)
+        keys, rows = [found.keys], [numbers[found.rows]]
+        lengths[numbers] = found.lengths
+        english[numbers[found.english]] = True
     for row in np.flatnonzero(~english).tolist():
         terms, languages[row] = analysis.analyze(texts[row].whole)
         marked = (*terms, *sounds(texts[row].said))
@@ -152,8 +156,8 @@ def _analyze(memories: Sequence[Memory]) -> Analyzed:
         rows.append(np.full(len(marked), row, np.uint32))
         lengths[row] = len(terms)
     return Analyzed(
-        keys=np.concatenate(keys),
-        rows=np.concatenate(rows),
+        keys=_joined(keys, np.uint64),
+        rows=_joined(rows, np.uint32),
         lengths=lengths,
         languages=languages,
         signs=[

@@ -82,23 +82,29 @@ def _at_once(memories: list[Memory]) -> tuple[bytes, list[str], list[analysis.Si
 @example([_memory("wir " * 201 + "the " * 300, None, []), _memory("the", None, [])])
 @example([_memory("the " * 250 + "Friday", None, []), _memory("?", "Ann", [])])
 def test_many_texts_are_analyzed_as_each_is(memories: list[Memory]) -> None:
-    assert _at_once(memories) == _one_by_one(memories)
+    with pytest.MonkeyPatch.context() as patch:
+        for few in (0, 3, 100):
+            patch.setattr(vocabulary, "_FEW", few)
+            assert _at_once(memories) == _one_by_one(memories)
 
 
 def test_more_memories_than_a_run_keep_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vocabulary, "_RUN", 3)
+    monkeypatch.setattr(vocabulary, "_FEW", 1)
     memories = [_memory(f"Alice drinks tea {number}", None, []) for number in range(10)]
     assert _at_once(memories) == _one_by_one(memories)
 
 
 def test_a_full_vocabulary_begins_anew_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vocabulary, "CACHED_WORDS", 5)
+    monkeypatch.setattr(vocabulary, "_FEW", 1)
     memories = [_memory(f"Bob met Carol on day {number}", "Bob", []) for number in range(10)]
     assert [_at_once([one]) for one in memories] == [_one_by_one([one]) for one in memories]
     assert len(vocabulary._usable()) <= 5 + 10
 
 
-def test_what_is_too_long_for_a_word_is_not_kept() -> None:
+def test_what_is_too_long_for_a_word_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vocabulary, "_FEW", 1)
     text = "y" * 5_000
     assert _at_once([_memory(text, None, [])]) == _one_by_one([_memory(text, None, [])])
     assert text not in vocabulary._usable()
