@@ -142,9 +142,8 @@ class ServiceDoor:
     def refusal(self, error: Exception) -> str | None:
         """A problem as a sentence and a hint."""
         problem = of(error)
-        if problem.code == "internal":
-            return None
-        return f"{problem.code}: {problem.detail} {problem.hint or ''}".rstrip()
+        told = f"{problem.code}: {problem.detail} {problem.hint or ''}".rstrip()
+        return None if problem.code == "internal" else told
 
 
 async def _silent() -> Message:

@@ -13,7 +13,6 @@ from urllib.parse import unquote
 
 import anyio
 from mcp.server.caching import CacheHint
-from mcp.server.elicitation import AcceptedElicitation
 from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
@@ -160,7 +159,7 @@ class MemoryServer(MCPServer[Any]):
                 asked = None
                 with anyio.move_on_after(ANSWER_SECONDS):
                     asked = await context.elicit(_told(result), Confirmation)
-                if not isinstance(asked, AcceptedElicitation) or not asked.data.confirm:
+                if asked is None or asked.action != "accept" or not asked.data.confirm:
                     raise ToolError(_DECLINED)
                 result, note = await self._perform(tool, values | {CONFIRM: result.token}, context)
         except ToolError:

@@ -15,7 +15,7 @@ from scrubjay import codec
 from scrubjay.access import Grant
 from scrubjay.model import block
 from scrubjay.model.clean import one_line
-from scrubjay.model.errors import NotFound
+from scrubjay.model.errors import InvalidRequest, NotFound
 from scrubjay.model.memory import Memory
 from scrubjay.model.pages import Page
 from scrubjay.model.requests import INJECTED
@@ -111,6 +111,8 @@ class MemoryTool:
             return codec.chosen(given, self._wanted)
         except msgspec.ValidationError as error:
             raise refusal(self._form, error) from error
+        except UnicodeEncodeError as error:
+            raise InvalidRequest("An argument has half a surrogate pair.") from error
 
     def perform(self, caller: AgentCaller, values: Values) -> Any:
         """Its result; that of a scope that does not exist yet is empty."""

@@ -14,6 +14,7 @@ from mcp_types import ElicitRequestFormParams, ElicitResult
 
 from scrubjay import codec
 from scrubjay.engine import Kernel
+from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.pages import FIRST
 from scrubjay.model.requests import BriefRequest, Browse, Caller, FreezeRequest, Get, Recall, Retain
@@ -465,6 +466,14 @@ def test_a_wrong_argument_is_told_in_the_words_of_every_other_surface(talk):
     result = talk(act)
     assert result.is_error
     assert text(result).startswith("invalid_request: limit: ")
+
+
+def test_half_an_emoji_is_refused_in_plain_words():
+    """Only HTTP carries it: a line of stdio with one is no message."""
+    tool = TOOLS["memory_store"]
+    for wrong in ({"content": "half \ud83d"}, {"content": "x", "metadata": {"\ud83d": 1}}):
+        with pytest.raises(InvalidRequest, match="half a surrogate pair"):
+            tool.values(wrong)
 
 
 # -- secrets, and names that are none --------------------------------------------------------------
