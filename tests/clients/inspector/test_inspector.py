@@ -32,7 +32,8 @@ class Inspector:
 
     def ask(self, method: str, *options: str) -> dict[str, Any]:
         """The result of a method."""
-        command = [*self._command, "--method", method, *options]
+        # Its own fifteen seconds are about a quiet machine.
+        command = [*self._command, "--connect-timeout", "60000", "--method", method, *options]
         done = subprocess.run(
             command, capture_output=True, text=True, check=False, timeout=120, env=self._env
         )

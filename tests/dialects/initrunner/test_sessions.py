@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from pydantic_ai import Agent
+from pydantic_ai.conversation import Conversation
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -23,11 +24,13 @@ from pydantic_ai.messages import (
     ToolReturnPart,
     UserPromptPart,
 )
+from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
 from scrubjay import Busy, Jay, Scope
 from scrubjay.model.conversations import APPEND_LIMIT
 from scrubjay.model.memory import Json
+from scrubjay.pydantic_ai import ScrubjayConversations
 from scrubjay.surfaces.initrunner.sessions import (
     Sessions,
     new_id,
@@ -311,3 +314,21 @@ def test_halves_of_an_emoji_are_joined_or_replaced(sessions: Sessions) -> None:
     assert sessions.save("one", history)
     assert texts(sessions.load("one"))[1] == "two 😀 one \ufffd."
     assert whole(history[:1]) == history[:1]
+
+
+def test_a_conversation_with_half_an_emoji_is_stored_and_loaded(jay: Jay) -> None:
+    """A stream is cut anywhere: the halves of an emoji come in two pieces."""
+
+    def respond(_: list[ModelMessage], __: AgentInfo) -> ModelResponse:
+        return ModelResponse(parts=[TextPart("two \ud83d\ude00 one \ud83d.")])
+
+    async def talk() -> Conversation | None:
+        store = ScrubjayConversations(jay)
+        agent = Agent(FunctionModel(respond))
+        begun = Conversation(conversation_id="chat-1")
+        await store.save(await agent.run("go", conversation=begun))
+        return await store.load("chat-1")
+
+    found = asyncio.run(talk())
+    assert found is not None
+    assert texts(found.messages)[-1] == "two 😀 one \ufffd."

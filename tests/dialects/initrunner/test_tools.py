@@ -483,6 +483,13 @@ def test_recorded_runs_do_not_remember_again_what_was_recalled(tmp_path: Path) -
         ]
 
 
+def test_a_recorded_run_with_half_an_emoji_is_recorded(tmp_path: Path) -> None:
+    with AgentMemory("alice", home=tmp_path, record=True) as capability:
+        browsing(capability, "I see \ud83d\ude00.")
+        (turn,) = capability.memory.jay.turns()
+        assert turn.assistant == "I see 😀."
+
+
 def test_two_runs_at_once_do_not_share_what_they_were_shown(capability: AgentMemory) -> None:
     async def both() -> list[Any]:
         runs = [capability.for_run(None), capability.for_run(None)]  # type: ignore[arg-type]

@@ -28,6 +28,7 @@ from pydantic_ai.toolsets import FunctionToolset
 
 from scrubjay import bootstrap
 from scrubjay import settings as reading
+from scrubjay.conversation.capture import sound
 from scrubjay.conversation.taint import reads_web
 from scrubjay.handle import Jay
 from scrubjay.model.errors import ScrubjayError
@@ -232,8 +233,8 @@ class AgentMemory(AbstractCapability[Any]):
             shown = (*self._shown, self.memory.procedures())
             write = partial(
                 self.memory.jay.record,
-                user=ctx.prompt,
-                assistant=str(result.output),
+                user=sound(ctx.prompt),
+                assistant=sound(str(result.output)),
                 id=f"run-{ctx.run_id}",
                 session=session_of(ctx),
                 shown=tuple(text for text in shown if text),

@@ -29,6 +29,7 @@ from scrubjay.model.documents import NO_REVISION
 from scrubjay.model.errors import Conflict, NotFound, Stale
 from scrubjay.model.memory import Json
 from scrubjay.model.pages import PAGE_LIMIT, every
+from scrubjay.surfaces.initrunner.sessions import without_halves
 
 _USAGE = TypeAdapter(RunUsage)
 _DEFERRED = TypeAdapter(DeferredToolRequests)
@@ -131,7 +132,7 @@ class ScrubjayConversations(ConversationStore):
 
 
 def _body(entry: ConversationEntry) -> Any:
-    return ModelMessagesTypeAdapter.dump_python([entry.message], mode="json")[0]
+    return without_halves(ModelMessagesTypeAdapter.dump_python([entry.message], mode="json")[0])
 
 
 def _entry(found: Entry) -> ConversationEntry:

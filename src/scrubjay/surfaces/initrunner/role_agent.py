@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from msgspec.structs import replace
 from pydantic_ai import Agent, RunContext
@@ -88,12 +88,8 @@ def build_model(config: ModelConfig, variable: Variable) -> Model:
 
 def model_settings(config: ModelConfig) -> ModelSettings:
     """What the role says about how the model answers; without a word, the model's own ways."""
-    chosen = ModelSettings()
-    if config.temperature is not None:
-        chosen["temperature"] = config.temperature
-    if config.max_tokens is not None:
-        chosen["max_tokens"] = config.max_tokens
-    return chosen
+    chosen = {"temperature": config.temperature, "max_tokens": config.max_tokens}
+    return cast(ModelSettings, {name: one for name, one in chosen.items() if one is not None})
 
 
 def overriding(config: ModelConfig, name: str | None) -> ModelConfig:

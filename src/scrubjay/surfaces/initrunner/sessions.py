@@ -101,11 +101,12 @@ def whole(messages: Sequence[ModelMessage]) -> Sequence[ModelMessage]:
     except PydanticSerializationError:
         with suppress(PydanticSerializationError, ValidationError):
             bodies = ModelMessagesTypeAdapter.dump_python([*messages], mode="json")
-            return ModelMessagesTypeAdapter.validate_python(_without_halves(bodies))
+            return ModelMessagesTypeAdapter.validate_python(without_halves(bodies))
     return messages
 
 
-def _without_halves(body: Any) -> Any:
+def without_halves(body: Any) -> Any:
+    """JSON with half surrogate pairs joined or replaced."""
     return json.loads(capture.sound(json.dumps(body, ensure_ascii=False)))
 
 
@@ -269,7 +270,7 @@ def stored(message: ModelMessage) -> dict[str, Any] | None:
 
 def without_system(body: Mapping[str, Any]) -> dict[str, Any] | None:
     """The JSON of a message without system prompts; None if nothing is left of it."""
-    told: dict[str, Any] = _without_halves(body)
+    told: dict[str, Any] = without_halves(body)
     if told.get("kind") != "request":
         return told
     told.pop("instructions", None)
