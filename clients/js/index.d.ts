@@ -153,7 +153,7 @@ export class Scrubjay {
   retention(request?: {}, options?: Options): Promise<t.Retention>;
   /** Set the retention, in place of what was set; without fields nothing is limited. */
   setRetention(request?: t.SetRetentionRequest, options?: Options): Promise<t.Retention>;
-  /** What may be done with the words in a scope: each purpose, on or off, and why. */
+  /** List the purposes of processing: each is on or off, with its lawful basis. */
   purposes(request?: {}, options?: Options): Promise<t.PurposesAnswer>;
   /** Switch a purpose on or off: it holds from the next transaction on, in every process. */
   setPurpose(request: t.SetPurposeRequest, options?: Options): Promise<t.PurposeState>;

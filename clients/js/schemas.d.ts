@@ -334,7 +334,7 @@ export interface CountRequest {
   before?: string | null;
   /** Point in time: returns the memories that were current then. */
   as_of?: string | null;
-  /** Whether to include superseded memories, too. */
+  /** Include superseded memories, too. */
   superseded?: boolean;
   /**
    * Archived memories: false leaves them out, true lists them alone, null lists them with all
@@ -1143,7 +1143,7 @@ export interface PurposeState {
 }
 
 export interface PurposesAnswer {
-  /** What may be done with the words in a scope: each purpose, on or off, and why. */
+  /** List the purposes of processing: each is on or off, with its lawful basis. */
   data: PurposeState[];
 }
 
@@ -1213,7 +1213,7 @@ export interface RecallRequest {
   before?: string | null;
   /** Point in time: returns the memories that were current then. */
   as_of?: string | null;
-  /** Whether to include superseded memories, too. */
+  /** Include superseded memories, too. */
   superseded?: boolean;
   /**
    * Archived memories: false leaves them out, true lists them alone, null lists them with all
@@ -1785,7 +1785,7 @@ export interface BrowseRequest {
   before?: string;
   /** Point in time: returns the memories that were current then. */
   as_of?: string;
-  /** Whether to include superseded memories, too. */
+  /** Include superseded memories, too. */
   superseded?: boolean;
   /**
    * Archived memories: false leaves them out, true lists them alone, null lists them with all

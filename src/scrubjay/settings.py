@@ -142,7 +142,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         doc("Key service URL: kms://name or pkcs11:token=…;object=…; empty for the keys folder."),
     ] = ""
     region: Annotated[
-        str, doc("Region of rows, blobs and keys, as their endpoints are labeled: eu.")
+        str, doc("Region label that rows, blobs and keys must have, such as eu; empty for any.")
     ] = ""
     pkcs11_pin: str | None = None
     """PIN of the token of a PKCS#11 key service."""

@@ -212,7 +212,7 @@ def init(
     "chat",
     _ROLE,
     Option("--resume", "Go on where the latest session ended."),
-    Option("--session", "Session to go on with, by its id; a new one of that id.", str),
+    Option("--session", "Id of the session to continue; unknown, it is begun.", str),
     *_COMPOSE,
 )
 def chat(
@@ -328,6 +328,7 @@ def clear(
     """Erase the memory of an agent for good: sessions, memories, or one type of them.
 
     What was derived from an erased memory goes with it.
+
     Example: scrubjay memory clear role.yaml --type episodic
     """
     if sum((sessions_only, memories_only or type_ is not None)) > 1:
@@ -419,7 +420,7 @@ def load(agent: RoleAgent, *, file: Path) -> None:
 
 @_memory_command("memory consolidate")
 def consolidate(agent: RoleAgent) -> int:
-    """Consolidate now: make facts of episodes, whenever the role file would do it.
+    """Consolidate now: derive facts from episodes, whatever the schedule of the role file.
 
     Example: scrubjay memory consolidate role.yaml
     """

@@ -45,24 +45,26 @@ class Theme(Struct, frozen=True):
 THEMES: Final = (
     Theme("Remember", "memories", "remember correct pin unpin archive unarchive"),
     Theme("Remember", "turns", "record"),
-    Theme("Look", "memories", "recall list count get history counters lineage follow brief"),
-    Theme("Look", "turns", "turns sessions timeline"),
-    Theme("Keep", "turns", "conversations documents"),
-    Theme("Look", "statistics", "stats inspect"),
+    Theme(
+        "Search and list", "memories", "recall list count get history counters lineage follow brief"
+    ),
+    Theme("Search and list", "turns", "turns sessions timeline"),
+    Theme("Conversations and documents", "turns", "conversations documents"),
+    Theme("Search and list", "statistics", "stats inspect"),
     Theme("Erase", "erasure", "forget purge destroy rotate"),
     Theme("Trust", "erasure", "revoke taint quarantine"),
-    Theme("Copy", "files", "files"),
-    Theme("Copy", "transfer", "export import backup restore"),
-    Theme("Care", "maintenance", "freeze unfreeze retention compact reindex verify"),
-    Theme("Care", "maintenance", "audit receipts scopes"),
-    Theme("Copy", "cluster", "migrate shards"),
-    Theme("Care", "turns", "extract jobs"),
-    Theme("Care", "maintenance", "doctor"),
+    Theme("Export and backup", "files", "files"),
+    Theme("Export and backup", "transfer", "export import backup restore"),
+    Theme("Maintain", "maintenance", "freeze unfreeze retention compact reindex verify"),
+    Theme("Maintain", "maintenance", "audit receipts scopes"),
+    Theme("Export and backup", "cluster", "migrate shards"),
+    Theme("Maintain", "turns", "extract jobs"),
+    Theme("Maintain", "maintenance", "doctor"),
     Theme("Set up", "setup", "vault config completion"),
-    Theme("Plug in", "carapace", "tool carapace"),
+    Theme("Carapace", "carapace", "tool carapace"),
     Theme("Serve", "serve", "serve keys plane mcp"),
     Theme("Agents", "agents", "init chat run memory"),
-    Theme("Own", "personal", "personal privacy"),
+    Theme("Personal memory", "personal", "personal privacy"),
     Theme("Measure", "evaluation", "eval"),
 )
 SUMMARIES: Final = Path(__file__).with_name("overview.txt")
@@ -79,7 +81,7 @@ GROUPS: Final = {
     "memory": "Memory of a role file: list, clear, export, import, consolidate, reembed.",
     "shards": "Shards: which database has a scope, and moving it while it is in use.",
     "personal": "Memory of a person: see, correct, restrict, export and destroy it.",
-    "privacy": "Privacy of an installation: records of processing.",
+    "privacy": "Privacy of an installation: records of processing, notices to recipients.",
     "plane": "Memory plane of a Clawdapus pod.",
 }
 """Commands that are only made of others, with their help."""

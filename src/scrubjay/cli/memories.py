@@ -219,7 +219,7 @@ def lineage(jay: Jay, id: str) -> Output:
 
 @scoped("follow", PAGING)
 def follow(jay: Jay, **request: Any) -> Output:
-    """Show the changes of memories since the last look, oldest first.
+    """List the changes of memories after a cursor, oldest first: a change feed.
 
     Example: scrubjay follow --cursor 120.0 --json
     """

@@ -275,7 +275,7 @@ def unlock(*, recovery: bool = False, scope: str | None = None) -> Output:
 
 @command("privacy notify", JSON)
 def notify() -> Output:
-    """Tell the recipients now of what was corrected, erased or restricted (Art. 19).
+    """Send the pending notices of corrections, erasures and restrictions now (Art. 19).
 
     A running service does that by itself. The keys with which notices are signed are shown, for the
     recipients to check them by.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from scrubjay import bootstrap, codec, files
 from scrubjay import settings as reading
-from scrubjay.access import Grant, Key, Keys
+from scrubjay.access import CreateKey, Grant, Key, Keys
 from scrubjay.cli import render
 from scrubjay.cli.exits import Exit
 from scrubjay.cli.home import confirm, installed, scope_of, settings
@@ -28,7 +28,6 @@ from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.filters import Filter
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.pages import Paged, paged
-from scrubjay.model.requests import Retain
 from scrubjay.model.scope import Quota, Scope
 from scrubjay.model.text import check
 from scrubjay.surfaces.clawdapus.descriptor import RECALL_SECONDS, TOKEN_VARIABLE, PlaneOffer
@@ -388,7 +387,7 @@ def _keys(*, create: bool = False) -> Iterator[Keys]:
         "--origin", "Most trusted origin that writes with the key may claim.", Origin,
         default="that of the actor",
     ),
-    fields(Retain, "expires_at --expires"),
+    fields(CreateKey, "expires_at --expires"),
     Option(
         "--most-memories", "Quota: memories that a scope holds at most for the key to write.", int,
         least=0, default="any",

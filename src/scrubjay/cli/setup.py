@@ -33,7 +33,7 @@ _RENEW = Option(
 
 @command("vault status", JSON)
 def status() -> Output:
-    """Show the kind of keyring, its folder, and whether it opens now.
+    """Show the kind of keyring, its folder, and whether it is unlocked.
 
     Example: scrubjay vault status
     """

@@ -115,7 +115,7 @@ def _text(x: int, y: int, text: str, kind: str = "") -> str:
 @scoped(
     "stats",
     fields(StatisticsRequest, "timezone"),
-    Option("--svg", "File to draw an SVG into instead.", Path),
+    Option("--svg", "Write the charts to this file, as SVG, instead.", Path),
 )
 def stats(jay: Jay, *, svg: Path | None = None, **request: Any) -> Output:
     """Show statistics: kinds, growth, tags, origins, and the latency of recall.

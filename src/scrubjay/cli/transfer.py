@@ -235,7 +235,7 @@ def restore(
 ) -> Output:
     """Merge a backup into its scope; what was forgotten since stays forgotten.
 
-    In another home than that it was made in, --key opens it.
+    In any home but the one it was made in, it needs --key.
 
     Example: scrubjay restore alice.backup --scope alice --key KEY
     """

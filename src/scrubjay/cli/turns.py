@@ -207,7 +207,13 @@ def extract(
 
 @command(
     "jobs",
-    Option("--allow", "Set a kind that runs by itself, or none.", str, metavar="KIND", many=True),
+    Option(
+        "--allow",
+        "Allow only these kinds to run by themselves, or none.",
+        str,
+        metavar="KIND",
+        many=True,
+    ),
     Option("--work", "Do the jobs that are due."),
     Option(
         "--kind", "With --work: only this kind, allowed or not.", str, metavar="KIND", many=True
@@ -224,9 +230,10 @@ def jobs(
     limit: int = 100,
     scope: str | None = None,
 ) -> Output:
-    """Jobs: what is derived in the background; extraction, consolidation, derivation.
+    """List background jobs (extraction, consolidation, derivation), or do those that are due.
 
-    Prints what is allowed, waits and runs. A service does the allowed ones by itself.
+    The list says which kinds are allowed, how many wait, and which run. A service does the allowed
+    ones by itself.
 
     Example: scrubjay jobs --work --kind consolidation
     """

@@ -312,7 +312,7 @@ class OpenScopes:
     def purposes(
         self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER
     ) -> tuple[PurposeState, ...]:
-        """What may be done with the words in a scope: each purpose, on or off, and why."""
+        """List the purposes of processing: each is on or off, with its lawful basis."""
         return asking.purposes(self._begin(scope, create=False), caller.actor)
 
     def set_purpose(self, scope: Scope, request: SetPurpose, caller: Caller = USER) -> PurposeState:

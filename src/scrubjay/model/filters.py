@@ -76,7 +76,7 @@ class Filter(CheckedRequest, frozen=True, kw_only=True):
     as_of: Annotated[
         Time | None, doc("Point in time: returns the memories that were current then.")
     ] = None
-    superseded: Annotated[bool, doc("Whether to include superseded memories, too.")] = False
+    superseded: Annotated[bool, doc("Include superseded memories, too.")] = False
     archived: Annotated[
         bool | None,
         doc(

@@ -375,7 +375,7 @@ class Personal:
         return Page(data=() if found is None else (found,))
 
     def recipients(self, _request: told.ViewStatus) -> tuple[Delivery, ...]:
-        """List who was told of rectifications, erasures and restrictions, and who waits."""
+        """List the recipients of notices of corrections and erasures, each delivered or pending."""
         self.check_right()
         return () if self._outbox is None else tuple(self._outbox.of(self.scope))
 

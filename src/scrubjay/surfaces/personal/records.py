@@ -310,7 +310,8 @@ class LiftRestriction(OwnedRequest, frozen=True, kw_only=True):
     """Lift a restriction, in two steps: its owner is informed first (Art. 18 (3))."""
 
     notice_id: Annotated[
-        str | None, doc("The notice of the first call, once its owner has read it.")
+        str | None,
+        doc("Id of the notice that the first call returned, once its owner has read it."),
     ] = None
 
 
