@@ -35,7 +35,7 @@ endif
 # Test processes share the cores: the threads of a BLAS, which the encoder uses, would slow all down.
 test: export OPENBLAS_NUM_THREADS := 1
 test: setup  ## run all tests; MORE=1 also runs the long loops
-	$(PYTHON_IN_VENV) -m pytest -n $(WORKERS) --dist worksteal $(if $(filter-out 0,$(MORE)),--more) $(ARGS)
+	$(PYTHON_IN_VENV) -m pytest -n $(WORKERS) --dist worksteal $(if $(filter-out 0,$(MORE)),--more -o faulthandler_timeout=7200) $(ARGS)
 
 test-clients: setup  ## install real programs by others and test with them; ONLY=NAME selects
 	ONLY='$(ONLY)' tools/test_others.sh clients $(ARGS)

@@ -35,6 +35,7 @@ SEAM = re.compile(r"# seam: \S")
 
 MACHINE_PATH = re.compile(r"(?<![\w.~*-])/(?:work|root)/")
 REGISTRY = re.compile(r"https?://\S*/simple\b")
+WAITING_BLOCK = re.compile(r"\bwith subprocess\.Popen\(")
 PIP_SOURCE = re.compile(r"://|\bpypi\.|^\s*(-i|-f|--\S*index\S*|--find-links)\b|(^|\s)/\w")
 
 
@@ -283,3 +284,12 @@ def foreign_places(file: str, text: str) -> Iterator[Finding]:
             yield Finding(file, number, "a path of somebody's machine; write a relative one")
         if REGISTRY.search(line) or (in_requirements and PIP_SOURCE.search(line)):
             yield Finding(file, number, "where packages come from is each machine's own affair")
+
+
+def waiting_blocks(file: str, text: str) -> Iterator[Finding]:
+    """Children that a failed test would wait for: leaving `with Popen(…)` does not end them."""
+    if not file.startswith("tests/") or file == "tests/processes.py":
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        if WAITING_BLOCK.search(line):
+            yield Finding(file, number, "use processes.running: it ends the child whatever happens")

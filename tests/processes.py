@@ -6,7 +6,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 _PATIENCE: Final = 60.0
@@ -26,6 +27,20 @@ def default_signals(command: Sequence[str]) -> list[str]:
     SIGINT. This is no `preexec_fn`, because a fork beside threads is a warning from Python 3.12 on.
     """
     return [sys.executable, "-IS", "-c", _DEFAULT_SIGNALS, *command]
+
+
+@contextmanager
+def running(command: Sequence[Any], **options: Any) -> Iterator[subprocess.Popen[Any]]:
+    """Context manager: a child that is killed if it still runs at the end of the block.
+
+    `with Popen(…)` waits for it instead: a failed assertion inside would hang the tests for ever.
+    """
+    with subprocess.Popen(command, **options) as process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
 
 
 def until_it_listens(process: subprocess.Popen[Any], port: int) -> None:

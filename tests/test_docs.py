@@ -16,6 +16,7 @@ import pytest
 
 from scrubjay import settings
 from scrubjay.service.telemetry import Metrics
+from tests import processes
 from tests.support.chat_server import ChatServer, serve_chat
 
 ROOT = Path(__file__).parents[1]
@@ -109,7 +110,7 @@ def test_the_web_app_of_two_workers_remembers_each_user(model: ChatServer, tmp_p
             assert json.load(response) == {"answer": "Noted."}
         return json.dumps(model.requests[-1])
 
-    with subprocess.Popen(
+    with processes.running(
         command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
     ) as running:
         try:

@@ -77,6 +77,11 @@ def test_no_file_names_a_machine_or_a_registry() -> None:
     expect_nothing(found for file, text in texts() for found in house.foreign_places(file, text))
 
 
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="asks git which files are ours")
+def test_no_test_waits_for_a_child_that_its_failure_leaves_running() -> None:
+    expect_nothing(found for file, text in texts() for found in house.waiting_blocks(file, text))
+
+
 BREACHES: list[tuple[Rule, str, str]] = [
     (house.long_modules, "engine/verbs.py", "\n" * 801),
     (house.long_functions, "engine/verbs.py", "def f():" + "\n    x = 1" * 80),
@@ -152,6 +157,12 @@ def test_sizes_are_judged_together(lengths: list[int]) -> None:
 def test_a_foreign_place_is_seen(file: str, line: str) -> None:
     (found,) = house.foreign_places(file, f"first line\n{line}\n")
     assert str(found).startswith(f"{file}:2: ")
+
+
+def test_a_block_that_waits_for_its_child_is_seen() -> None:
+    text = "\nwith subprocess." + "Popen(command):"
+    (found,) = house.waiting_blocks("tests/unit/test_a.py", text)
+    assert str(found).startswith("tests/unit/test_a.py:2: ")
 
 
 def expect_kept(rule: Rule) -> None:

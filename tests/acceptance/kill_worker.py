@@ -8,11 +8,17 @@ from scrubjay import bootstrap, settings
 from scrubjay.engine import Policy
 from scrubjay.engine.scope import rotate
 from scrubjay.ports import Failpoint, pass_by
+from scrubjay.vault import Cost
 from tests.acceptance.mix import Ledger, Mix
 from tests.acceptance.talk import Answering
 from tests.support.killing import Job, Tick, die_at, serve
 
-POLICY = Policy(drop_days=0, segment_rows=8, extract_seconds=0.001)
+POLICY = Policy(
+    drop_days=0,
+    segment_rows=8,
+    extract_seconds=0.001,
+    passphrase_cost=Cost(memory_kib=64, passes=1, lanes=1),
+)
 """A lease is over as soon as the next process looks: the model answers at once."""
 BATCH = 16
 """Rows sealed anew at once: few, so that a small scope is rotated in several transactions."""

@@ -35,6 +35,7 @@ from scrubjay.model.scope import Scope
 from scrubjay.testing.clock import START
 from tests.acceptance.desk import Desk
 from tests.acceptance.model import ALIVE, Fields, Model, Op, digest, look
+from tests.acceptance.strongboxes import Strongboxes
 from tests.acceptance.talk import Talk
 
 MAIN, MAYFLY = "acme/main", "acme/mayfly"
@@ -63,6 +64,7 @@ WEIGHTS: Final = {
     "restore": 3,
     "mayfly": 8,
     "desk": 2,
+    "strongbox": 1,
 }
 
 
@@ -138,6 +140,7 @@ class Mix:
         self._tag = f"{seed}/{number}"
         self._talk = Talk(engine, folder)
         self._desk_of = Desk(engine, folder)
+        self._strongboxes = Strongboxes(engine, folder)
 
     def begin(self) -> None:
         """Look at both scopes, and make the main one if it is not there."""
@@ -383,6 +386,11 @@ class Mix:
         """A conversation and documents in a scope that every process goes on with."""
         self.number += 1
         self._desk_of.step(self.number)
+
+    def _strongbox(self) -> None:
+        """A scope more that its user holds, with a write that waits in its inbox."""
+        self.number += 1
+        self._strongboxes.step(self.number)
 
     def _counters(self) -> None:
         """A backup writes what was counted of recalls first."""

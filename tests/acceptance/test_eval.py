@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests import processes
 from tests.processes import default_signals
 
 GARDEN = (
@@ -112,7 +113,7 @@ def test_off_a_terminal_there_is_no_bar_and_afterwards_no_trace(sets: Path, scra
 def test_on_a_terminal_a_bar_names_the_set(sets: Path, scratch: Path) -> None:
     ours, theirs = os.openpty()
     shown = b""
-    with subprocess.Popen(
+    with processes.running(
         command(sets, "kitchen"),
         stdout=subprocess.DEVNULL,
         stderr=theirs,
@@ -174,7 +175,7 @@ def test_nothing_is_left_behind_when_it_is_stopped(
 ) -> None:
     many = tuple(f"Ann: Remark {number} about the weather." for number in range(20_000))
     write_set(tmp_path / "long", many, (("Which remark?", "plans", ["t7"]),))
-    with subprocess.Popen(
+    with processes.running(
         default_signals(command(tmp_path / "long")),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

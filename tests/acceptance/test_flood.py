@@ -16,6 +16,7 @@ from scrubjay import connect
 from scrubjay.engine import Kernel
 from scrubjay.model.scope import Scope
 from scrubjay.service.server import most_connections
+from tests import processes
 from tests.serving import Running, serving
 from tests.support.engines import SqliteHome
 
@@ -53,7 +54,7 @@ def service(ram: Path) -> Iterator[Running]:
 def flood(port: int, count: int) -> Iterator[None]:
     """So many begun requests from another process, held open."""
     command = [sys.executable, "-c", _FLOOD, str(port), str(count)]
-    with subprocess.Popen(
+    with processes.running(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import scrubjay
+from tests import processes
 
 HOOK = Path(sysconfig.get_path("scripts")) / "scrubjay-hook"
 SESSION = "0f2c-session"
@@ -195,7 +196,7 @@ def test_a_hook_that_cannot_end_in_time_ends(agent: Agent) -> None:
     """An input that nobody ends: reading it waits for ever."""
     command = [str(HOOK), "precompact", "--scope", agent.scope, "--seconds", "0.5"]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, env=agent.env, stdin=pipe, stdout=pipe, stderr=pipe) as hook:
+    with processes.running(command, env=agent.env, stdin=pipe, stdout=pipe, stderr=pipe) as hook:
         assert hook.stdout is not None
         assert hook.stderr is not None
         assert (hook.wait(60), hook.stdout.read()) == (0, b"")

@@ -18,6 +18,7 @@ from tests.acceptance.desk import Desk
 from tests.acceptance.kill_worker import POLICY
 from tests.acceptance.mix import RUN, Ledger
 from tests.acceptance.model import judge
+from tests.acceptance.strongboxes import Strongboxes
 from tests.acceptance.talk import Talk
 from tests.support.killing import Nursery
 
@@ -32,6 +33,8 @@ FAILPOINTS = sorted(set(Failpoint) - ELSEWHERE)
 FAVOURED = {
     "blob": "large",
     "collection": "converse",
+    "hold": "strongbox",
+    "inbox": "strongbox",
     "job": "consolidate",
     "segment": "recall",
     "destroy": "mayfly",
@@ -169,6 +172,7 @@ class Field:
                 ]
                 problems += Talk(engine, self._folder / "outside").problems()
                 problems += Desk(engine, self._folder / "outside").problems()
+                problems += Strongboxes(engine, self._folder / "outside").problems()
             finally:
                 engine.close()
             self.slowest_check = max(self.slowest_check, time.perf_counter() - begun)

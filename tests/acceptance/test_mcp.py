@@ -31,6 +31,7 @@ from scrubjay.model.scope import Scope
 from scrubjay.service.issuer import Template, Trust
 from scrubjay.service.service import UNLIMITED, Options, Rates
 from scrubjay.surfaces.mcp.routes import McpPaths
+from tests import processes
 from tests.serving import Running, serving
 from tests.support.engines import MemoryHome
 from tests.support.issuer import AUDIENCE, serve_issuer
@@ -356,7 +357,7 @@ def test_of_many_servers_on_one_home_killed_at_random_nothing_is_lost_and_none_s
 def test_a_line_that_is_no_message_is_answered_and_ends_nothing(tmp_path, line, id):
     env = {**os.environ, "SCRUBJAY_HOME": str(tmp_path)}
     command = [sys.executable, "-m", "scrubjay", "mcp"]
-    with subprocess.Popen(
+    with processes.running(
         command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as server:
         assert server.stdin is not None
@@ -511,7 +512,7 @@ def test_a_client_that_is_gone_ends_the_server_without_a_traceback(tmp_path):
     env = {**os.environ, "SCRUBJAY_HOME": str(tmp_path)}
     command = [sys.executable, "-m", "scrubjay", "mcp"]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, env=env, stdin=pipe, stdout=pipe, stderr=pipe) as server:
+    with processes.running(command, env=env, stdin=pipe, stdout=pipe, stderr=pipe) as server:
         assert server.stdin is not None
         assert server.stdout is not None
         assert server.stderr is not None

@@ -32,6 +32,7 @@ from scrubjay.model.purposes import SetPurpose
 from scrubjay.model.requests import NOTHING, USER, Browse, Destroy, NoFields, Retain
 from scrubjay.model.results import Outcome
 from scrubjay.model.scope import Scope
+from scrubjay.model.user_keys import Hold, Unlock
 from scrubjay.verbs import VERBS
 
 ALICE, BOB = Scope("local", "alice"), Scope("local", "bob")
@@ -62,6 +63,8 @@ GIVEN: dict[type[Struct], Struct] = {
     Move: Move("a", to="b"),
     Remove: Remove("a"),
     SetPurpose: SetPurpose(purpose="patterns", on=False),
+    Hold: Hold(passphrase="three jays in one oak"),
+    Unlock: Unlock(passphrase="three jays in one oak"),
     NoFields: NOTHING,
 }
 """A request for each verb that cannot do without one."""

@@ -33,6 +33,7 @@ from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
 from scrubjay.service.issuer import Template, Trust
 from scrubjay.service.service import UNLIMITED, Options
+from tests import processes
 from tests.processes import default_signals
 from tests.serving import Running, serving
 from tests.support.engines import SqliteHome
@@ -456,7 +457,7 @@ def test_workers_end_when_they_are_told_to(crowd: Process) -> None:
 
 def first_words(home: Path, *options: str) -> str:
     """What `scrubjay serve` says before it serves."""
-    with subprocess.Popen(
+    with processes.running(
         default_signals([*SERVE, *options]),
         env={**os.environ, "SCRUBJAY_HOME": str(home)},
         stdout=subprocess.DEVNULL,

@@ -24,6 +24,7 @@ from scrubjay.model.errors import Busy
 from scrubjay.model.requests import Browse, Destroy, Forget, Get, Recall, Retain
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Failpoint
+from tests import processes
 from tests.support.keyrings import file_keyring
 
 ALICE = Scope("local", "alice")
@@ -82,7 +83,7 @@ def hold(lock: str, home: Path) -> None:
 @contextmanager
 def holder(lock: str, home: Path) -> Iterator[int]:
     """The id of a process that stands still with the lock, for the length of a block."""
-    with subprocess.Popen(
+    with processes.running(
         [sys.executable, "-m", __name__, lock, str(home)],
         cwd=Path(__file__).parents[2],
         stdout=subprocess.PIPE,

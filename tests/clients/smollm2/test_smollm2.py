@@ -18,6 +18,7 @@ import httpx2
 import pytest
 import yaml
 
+from tests import processes
 from tests.support import loopback
 from tests.support.loopback import Failure
 
@@ -41,7 +42,7 @@ class Relay:
 def relay(client_home: Path) -> Iterator[Relay]:
     """The running model, behind a relay."""
     command = [client_home / "bin" / "python", Path(__file__).with_name("serve.py")]
-    with subprocess.Popen(
+    with processes.running(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as model:
         assert model.stdout is not None

@@ -21,6 +21,7 @@ import pytest
 from scrubjay.model.errors import Conflict, InvalidRequest
 from scrubjay.surfaces.carapace import manifest
 from scrubjay.surfaces.carapace.server import LineServer
+from tests import processes
 from tests.dialects.carapace.scene import Stage, home_without_vectors
 from tests.processes import default_signals
 
@@ -82,7 +83,7 @@ def core(folder: Path, **environment: str) -> Iterator[Core]:
         "SCRUBJAY_CARAPACE_SOCKET": str(folder / "run" / "memory.sock"),
         **environment,
     }
-    with subprocess.Popen(
+    with processes.running(
         default_signals([node(), str(HERE / "core.mjs"), str(folder / "plugin" / "handler.js")]),
         env=given, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip

@@ -18,6 +18,7 @@ import yaml
 
 from scrubjay import settings
 from scrubjay.surfaces.clawdapus.descriptor import TOKEN_VARIABLE
+from tests import processes
 from tests.dialects.clawdapus.pod import START, Manifest, entry, post, send, user
 from tests.processes import default_signals
 
@@ -139,10 +140,11 @@ def test_its_command_serves_the_pod_and_ends_when_it_is_told_to(tmp_path: Path) 
     (command,) = instructions("CMD")
     # The pod's network is the container's own; here there is the machine's, so loopback it is.
     words = [word.replace("0.0.0.0", "127.0.0.1") for word in json.loads(command)]
+    words += ["--recall-ms", "30000"]  # a machine that does other work may need longer than a pod
     scripts = str(Path(sys.executable).parent)
     ours = {"SCRUBJAY_HOME": str(tmp_path), "PORT": "0", TOKEN_VARIABLE: TOKEN}
     env = {**variables(), **ours, "PATH": f"{scripts}{os.pathsep}/usr/bin:/bin"}
-    with subprocess.Popen(
+    with processes.running(
         default_signals(words),
         env=env,
         stdout=subprocess.PIPE,

@@ -90,7 +90,10 @@ class DistantWrapper(ABC):
 
     def unwrap(self, place: SlotPlace, slot: bytes) -> bytes:
         if (number := _number(slot)) is not None:
-            return self.unseal(number, place, slot[_HEAD.size :])
+            key = self.unseal(number, place, slot[_HEAD.size :])
+            if len(key) != vault.KEY_BYTES:  # a key service need not notice a slot that was cut
+                raise SealBroken("A key slot is not as long as it was.")
+            return key
         if not self._file():
             raise SealBroken("This key slot was not wrapped by the key service.")
         return self._former.unwrap(place, slot)

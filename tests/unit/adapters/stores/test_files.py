@@ -17,6 +17,7 @@ from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.model.errors import NotFound, StoreError
 from scrubjay.model.rows import CatalogEntry, Collection, Row
 from scrubjay.ports import Tx
+from tests import processes
 
 A = "address"
 PATIENCE = 30.0
@@ -227,7 +228,7 @@ def test_closing_leaves_one_file_and_an_empty_lock(store: SqliteStore, tmp_path:
 def test_another_process_sees_that_the_scope_was_destroyed_and_harms_no_new_one(
     store: SqliteStore, tmp_path: Path
 ) -> None:
-    with subprocess.Popen(
+    with processes.running(
         [sys.executable, "-c", HOLDER, str(tmp_path)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     ) as holder:  # fmt: skip
