@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from scrubjay import bootstrap
 from scrubjay.adapters.stores.postgres.store import PostgresStore
 from scrubjay.engine import Kernel, Policy
-from scrubjay.model.errors import KeyMissing, NotFound, SealBroken
+from scrubjay.model.errors import Busy, KeyMissing, NotFound, SealBroken
 from scrubjay.model.requests import Browse, Forget, Get, Recall, Retain
 from scrubjay.model.rows import Due
-from scrubjay.ports import Failpoint
+from scrubjay.ports import Failpoint, SlotPlace
 from tests.acceptance.peers import ALICE, Peer
 from tests.support.engines import home_settings
 from tests.support.objects import ObjectServer
 from tests.support.postgres import PostgresServer
+from tests.support.proxy import Loss, PostgresProxy
 from tests.support.writers import Write, Writers
 
 NEEDLES = ("quokka", "zanzibar", "under the third pot", "note-of-the-needle", "tag-needle")
@@ -49,8 +51,8 @@ def home_on(folder: Path, url: str, objects: ObjectServer) -> Path:
     return folder
 
 
-def node(home: Path, policy: Policy | None = None) -> Kernel:
-    return bootstrap.build(home_settings(home), policy=policy)
+def node(home: Path, policy: Policy | None = None, *, lock_seconds: float = 30.0) -> Kernel:
+    return bootstrap.build(replace(home_settings(home), lock_seconds=lock_seconds), policy=policy)
 
 
 def writes(engine: Kernel) -> Write:
@@ -82,6 +84,79 @@ def test_a_node_killed_at_its_commit_leaves_all_of_it_or_nothing(
         assert other.ask("browse") == ["in the middle"] * there + ["before"]
         assert other.ask("retain", "in the middle", key="k") == ("known" if there else "stored")
         assert other.ask("browse") == ["in the middle", "before"]
+
+
+# -- the network -----------------------------------------------------------------------------
+
+
+def sibling(home: Path, name: str, url: str) -> Path:
+    """A home with the same keys and objects, and another way to the database."""
+    other = home / name
+    other.mkdir()
+    (other / "store").write_text(url)
+    (other / "blobs").write_text((home / "blobs").read_text())
+    (other / "keys").symlink_to(home / "keys")
+    return other
+
+
+def test_a_network_that_is_cut_and_slow_loses_nothing_that_was_acknowledged(
+    ram: Path, postgres: PostgresServer, objects: ObjectServer
+) -> None:
+    """Sixteen writers on two nodes; the way of one of them breaks in the middle of commits."""
+    url = postgres.database()
+    home = home_on(ram, url, objects)
+    with PostgresProxy(postgres.folder) as proxy:
+        nodes = [node(home), node(sibling(home, "far", proxy.through(url)))]
+        nodes[0].open(ALICE)
+        with Writers([writes(one) for one in nodes]) as writers:
+            writers.until(more=32)
+            for loss in (Loss.REQUEST, Loss.ANSWER, Loss.REQUEST):
+                proxy.losing = loss
+                writers.until(more=32)
+                proxy.cut()
+                writers.until(more=16)
+                proxy.mend()
+                writers.until(more=32)
+            proxy.seconds = 0.005
+            writers.until(more=32)
+            proxy.seconds = 0.0
+        for one in nodes:
+            writers.check(contents(one))
+            assert one.verify(ALICE).problems == ()
+            one.close()
+
+
+@pytest.mark.parametrize("loss", [*Loss, None])
+def test_a_forget_on_a_network_that_breaks_is_complete_or_is_asked_for_again(
+    ram: Path, postgres: PostgresServer, objects: ObjectServer, loss: Loss | None
+) -> None:
+    """Its commit is lost, or the answer to it; or the network stays cut, and it says so."""
+    url = postgres.database()
+    home = home_on(ram, url, objects)
+    with PostgresProxy(postgres.folder) as proxy:
+        far = sibling(home, "far", proxy.through(url))
+        one, other = node(far, lock_seconds=0.5), node(home)
+        for number in range(3):
+            other.retain(ALICE, Retain(content=f"the quokka {number}", id=f"note-{number}"))
+        assert one.recall(ALICE, Recall(query="quokka"))
+        proxy.losing = loss
+        if loss is None:
+            proxy.cut()
+            with pytest.raises(Busy):
+                one.forget(ALICE, Forget(ids=("note-1",)))
+            proxy.mend()
+        receipt = one.forget(ALICE, Forget(ids=("note-1",)))
+        for engine in (one, other):
+            assert contents(engine) == ["the quokka 0", "the quokka 2"]
+            assert "the quokka 1" not in {
+                hit.memory.content for hit in engine.recall(ALICE, Recall(query="quokka"))
+            }
+            assert engine.verify(ALICE).problems == ()
+        assert receipt.erased == 1
+        assert other.verify_erased(receipt).sound
+        assert other.head(ALICE).due is Due.NOTHING
+        one.close()
+        other.close()
 
 
 # -- failover --------------------------------------------------------------------------------
@@ -228,13 +303,8 @@ def test_a_backup_of_the_database_does_not_open_once_its_generation_is_destroyed
     engine.retain(ALICE, Retain(content="a quokka of zanzibar", id="note-1"))
     backup = PostgresServer(of=primary)
     backup.promote()
-    restored = ram / "restored"
-    restored.mkdir()
-    (restored / "store").write_text(
-        (home / "store").read_text().replace(str(primary.folder), str(backup.folder))
-    )
-    (restored / "blobs").write_text((home / "blobs").read_text())
-    (restored / "keys").symlink_to(home / "keys")
+    url = (home / "store").read_text().replace(str(primary.folder), str(backup.folder))
+    restored = sibling(home, "restored", url)
     before = node(restored)
     assert contents(before) == ["a quokka of zanzibar"], "the copy is not what it should be"
     before.close()
@@ -246,6 +316,44 @@ def test_a_backup_of_the_database_does_not_open_once_its_generation_is_destroyed
     after.close()
     engine.close()
     backup.end()
+
+
+def test_an_erased_cell_is_left_only_under_a_root_key_that_is_destroyed(
+    ram: Path, primary: PostgresServer, standby: PostgresServer, objects: ObjectServer
+) -> None:
+    """The log has what was deleted for long: its ciphertext, and beside it the slot of its key."""
+    url = primary.database()
+    engine = node(home_on(ram, url, objects))
+    engine.retain(ALICE, Retain(content="green tea"))
+    engine.retain(ALICE, Retain(content="a quokka of zanzibar", id="note-1"))
+    find_cell = "SELECT cell FROM scrubjay.sealed WHERE collection = 0 ORDER BY seq DESC LIMIT 1"
+    ((cell,),) = primary.sql(find_cell, url)
+    find_slots = "SELECT address, purpose, slot FROM scrubjay.slot"
+    before = primary.sql(find_slots, url)
+    ((address, _, slot),) = [one for one in before if one[1] == "memory.1"]
+    engine.forget(ALICE, Forget(ids=("note-1",)))
+    for server in (primary, standby):
+        assert all(map(in_a_file(server), (cell, slot))), "nothing was left to be opened"
+    wrapper, place = engine._ports.keyring.wrapper, SlotPlace(address, "memory.1", ALICE)
+    assert wrapper.unwrap(place, slot), "until then the root key opens it"
+    engine.rotate_root()
+    after = {(address, purpose): slot for address, purpose, slot in primary.sql(find_slots, url)}
+    assert (address, "memory.1") not in after, "its key was not wrapped again"
+    assert primary.sql(
+        f"SELECT count(*) FROM ({find_cell}) AS s WHERE cell = '\\x{cell.hex()}'", url
+    ) == [(0,)]
+    for address, purpose, slot in before:
+        with pytest.raises(SealBroken):
+            wrapper.unwrap(SlotPlace(address, purpose, ALICE), slot)
+    assert contents(engine) == ["green tea"]
+    engine.close()
+
+
+def in_a_file(server: PostgresServer) -> Callable[[bytes], bool]:
+    """Whether some file of a server has these bytes, its log included."""
+    server.sql("CHECKPOINT")
+    kept = [one.read_bytes() for one in server.data.rglob("*") if one.is_file()]
+    return lambda needle: any(needle in one for one in kept)
 
 
 def searched(engine: Kernel, *servers: PostgresServer) -> set[str]:
