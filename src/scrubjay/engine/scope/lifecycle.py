@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
-from itertools import count
+from itertools import count, pairwise
 from typing import Final
 
 from msgspec.structs import replace
@@ -54,22 +54,31 @@ def open_scope(
 ) -> OpenScope:
     """Open a scope, creating a new one; a destroyed one is created again only with `anew`."""
     address, entry = locate(ports, scope, make=create)
-    if entry is not None and entry.destroyed:
+    while entry is not None and entry.destroyed:
         if not anew:
             raise Destroyed(f"The scope {scope} was destroyed.")
-        address, entry = _address(ports, scope, _generation(ports, scope) + 1), None
+        # Counted from the one that was seen: another process may have begun the next by now.
+        address = _following(ports, scope, address)
+        entry = ports.store.catalog.entry(address)
     if entry is None:
         if not create:
             raise NotFound(f"There is no scope {scope}.", hint="The first write creates it.")
         _check_tenant(ports, scope)
         make(ports, scope, address)
+        if _is_ending(ports, address):
+            _finish_destroy(ports, address)  # what was just made goes, too
+            raise Destroyed(f"The scope {scope} was destroyed while it was made.")
     elif not ports.store.exists(address):
+        if _is_ending(ports, address):
+            raise Destroyed(f"The scope {scope} was destroyed.")
         raise StoreError(
             f"The data file of {scope} is missing.", hint="Put it back, or restore a backup."
         )
     try:
         opened = OpenScope(ports, scope, address, restoring=restoring)
     except (KeyMissing, SealBroken) as error:
+        if _is_ending(ports, address):
+            raise Destroyed(f"The scope {scope} was destroyed.") from error
         raise KeyMissing(
             f"The keys of {scope} are not in {ports.keyring.place}, or are those of another scope.",
             hint="Put the whole keys folder back that belongs to this data; nothing was changed.",
@@ -101,6 +110,18 @@ def locate(ports: Ports, scope: Scope, *, make: bool = False) -> tuple[str, Cata
         _finish_destroy(ports, address)
         entry = ports.store.catalog.entry(address)
     return address, entry
+
+
+def _following(ports: Ports, scope: Scope, address: str) -> str:
+    """Address of the generation after that of an address."""
+    made = (_address(ports, scope, number) for number in count(1))
+    return next(after for before, after in pairwise(made) if before == address)
+
+
+def _is_ending(ports: Ports, address: str) -> bool:
+    """Whether the scope is destroyed, or just being so."""
+    entry = ports.store.catalog.entry(address)
+    return _is_cut_off(ports, address, entry) or (entry is not None and entry.destroyed)
 
 
 def _is_cut_off(ports: Ports, address: str, entry: CatalogEntry | None) -> bool:
