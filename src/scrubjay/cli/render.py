@@ -17,6 +17,8 @@ from scrubjay.ports import Progress, no_progress
 
 PIECE = 100
 """Characters of a memory in a line."""
+_SEEN = 0.00005
+"""A part of a score below this is none in four digits."""
 _ROOM = 36
 """Columns that a text needs beside others; with less it stands above them."""
 _UUID_REST = 28
@@ -209,7 +211,8 @@ def arithmetic(found: Iterable[Hit]) -> None:
     for number, hit in enumerate(found, start=1):
         line(f"{number}. {piece(hit.memory.content)}  ({short(hit.memory.id)})")
         for name, part in sorted(hit.why.items(), key=lambda part: -abs(part[1])):
-            line(f"   {part:+8.4f}  {name}")
+            if abs(part) >= _SEEN:
+                line(f"   {part:+8.4f}  {name}")
         line(f"   {'─' * 8}")
         line(f"   {hit.score:8.4f}  score")
 

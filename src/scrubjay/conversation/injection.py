@@ -20,6 +20,7 @@ from scrubjay import files
 from scrubjay.engine import Kernel
 from scrubjay.engine.search.verbs import Short
 from scrubjay.model import echo
+from scrubjay.model.block import ANSWERED
 from scrubjay.model.clean import one_line
 from scrubjay.model.errors import InvalidRequest, NotFound
 from scrubjay.model.memory import Kind, Memory
@@ -212,7 +213,7 @@ class Mixer:
 
     def _is_news(self, memory: Memory) -> bool:
         """Whether it is in no block and not in the conversation; marks it as shown."""
-        said = _plain(memory.content.partition("\n→ ")[0])
+        said = _plain(memory.content.partition(ANSWERED)[0])
         if not self._shown.isdisjoint([memory.id, *memory.sources]) or said in self._present:
             return False
         self._shown.add(memory.id)

@@ -20,7 +20,8 @@ DAY = datetime(2026, 5, 1, 8, 30, tzinfo=UTC)
 
 
 def memory(content: str, **more: Any) -> Memory:
-    return Memory(id="mem-1", kind=Kind.FACT, content=content, recorded_at=DAY, **more)
+    known = {"id": "mem-1", "kind": Kind.FACT, "recorded_at": DAY}
+    return Memory(content=content, **(known | more))
 
 
 def answer(*memories: Memory) -> Recalled:
@@ -43,6 +44,9 @@ def test_a_line_has_kind_origin_and_the_day_it_was_said() -> None:
     assert lines(answer(noted).markdown()) == ["- [fact, web, 2026-05-01] The site says so."]
 
 
+TURN = {"kind": Kind.EPISODE, "origin": Origin.AGENT}
+
+
 @pytest.mark.parametrize(
     ("content", "more", "told"),
     [
@@ -52,6 +56,9 @@ def test_a_line_has_kind_origin_and_the_day_it_was_said() -> None:
         ("Ich mag Tee.", {}, "User: Ich mag Tee."),
         ("In May she left.", {}, "In May she left."),
         ("User likes tea.", {}, "User likes tea."),
+        ("My dog is Luna.\n→ Nice!", TURN, "User: My dog is Luna. → Nice!"),
+        ("Rain today?\n→ No.", TURN | {"speaker": "Ann"}, "Ann: Rain today? → No."),
+        ("My dog is Luna.", TURN, "Agent: My dog is Luna."),
     ],
 )
 def test_the_first_person_has_a_name(content: str, more: dict[str, Any], told: str) -> None:

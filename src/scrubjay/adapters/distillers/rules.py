@@ -21,6 +21,7 @@ from typing import Final
 from msgspec import Struct, convert
 from msgspec.structs import replace
 
+from scrubjay.model.block import ANSWERED
 from scrubjay.model.memory import Kind
 from scrubjay.model.turns import EPISODE_PART, Piece, Turn
 
@@ -399,7 +400,7 @@ def _episode(turn: Turn, own: str) -> Piece:
     return Piece(
         part=EPISODE_PART,
         kind=Kind.EPISODE,
-        content="\n→ ".join(side for side in sides if side),
+        content=ANSWERED.join(side for side in sides if side),
         said_by_user=not turn.assistant.strip(),
         importance=_MOVING_IMPORTANCE if moving else _WEIGHTY_IMPORTANCE if weighty else 0.5,
         tags=(SALIENT,) if moving or weighty else (),
