@@ -239,8 +239,10 @@ class RemoteEngine:
                     hint="Check its certificate, whether this machine trusts it, and the name in "
                     "the address.",
                 ) from error
+            host = self._http.base_url.netloc.decode()
             raise StoreError(
-                "The service cannot be reached.", hint="Check the address, and that it runs."
+                f"The service at {host} cannot be reached.",
+                hint="Check the address, and that it runs.",
             ) from error
 
     def _receive(self, operation: Operation, response: httpx2.Response) -> Any:

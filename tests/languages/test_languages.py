@@ -61,6 +61,26 @@ def test_plain_questions_find_their_memories(name: str, tmp_path: Path) -> None:
     assert len(missed) <= (1 - SHARE) * len(case["questions"]), missed
 
 
+def found(name: str, home: Path) -> int:
+    """How many questions of a file find their memory, paraphrases included."""
+    case = read(name)
+    with scrubjay.open("someone", home=home) as jay:
+        keys = retain_all(jay, case)
+        return sum(
+            key in [keys[hit.memory.id] for hit in jay.recall(question, limit=FOUND_AMONG)]
+            for question, key in (*case["questions"], *case.get("paraphrases", ()))
+        )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_meaning_costs_no_language_a_memory(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_table = found(name, tmp_path / "table")
+    monkeypatch.setenv("SCRUBJAY_EMBEDDER", "none")
+    assert found(name, tmp_path / "words") <= with_table
+
+
 KNOWN = set(NAMES) - {"english_facts", "hindi"}
 """The languages of the sets that the encoder was trained on."""
 

@@ -134,8 +134,8 @@ def test_a_write_that_is_not_answered_in_time_is_said_to_be_in_doubt(home: Memor
 def test_a_service_that_is_not_there_is_a_clear_error() -> None:
     with HTTPServer(("127.0.0.1", 0), Page) as server:
         port = server.server_port
-    with pytest.raises(StoreError, match="cannot be reached"):
-        connect(f"http://127.0.0.1:{port}", "sj_key")
+    with pytest.raises(StoreError, match=f"at 127.0.0.1:{port} cannot be reached"):
+        connect(f"http://ann:secret@127.0.0.1:{port}", "sj_key")
 
 
 def test_a_connection_that_is_not_safe_is_said_to_be_one(tmp_path: Path) -> None:
