@@ -553,13 +553,14 @@ def _spread(rows: Sequence[int], scores: dict[int, float], columns: RankColumns)
     """
     waiting = [(-scores[row], row, 0) for row in rows]
     taken: Counter[int] = Counter()
+    again = WEIGHTS.again / WEIGHTS.ceiling
     spread = []
     while waiting:
         _, row, before = heappop(waiting)
         session = int(columns.session_of[row])
         if now := taken[session] - before:
             # The score is of an earlier moment; with its new one the row waits again.
-            scores[row] += now * WEIGHTS.again / WEIGHTS.ceiling
+            scores[row] += now * again
             heappush(waiting, (-scores[row], row, taken[session]))
             continue
         taken[session] += 1

@@ -93,6 +93,8 @@ _DOUBTED = 0.9 * INJECTED
 it is made to match."""
 _READ = 10
 """How many of the first hits are read for statements that end what an earlier one told."""
+_STATEMENT_CHARS = 400
+"""A longer text tells of more than the end of a state, and is dear to read."""
 
 
 class ScopeSearch(Struct, frozen=True, kw_only=True):
@@ -450,16 +452,17 @@ def latest_first(hits: list[Hit], query: str) -> list[Hit]:
     if not pattern("question", "present").search(query.lower()):
         return hits
     heads = hits[:_READ]
-    ending = [hit for hit in heads if pattern("signs", "ending").search(hit.memory.content.lower())]
+    short = [hit for hit in heads if len(hit.memory.content) <= _STATEMENT_CHARS]
+    ending = [hit for hit in short if pattern("signs", "ending").search(hit.memory.content.lower())]
     own, asked = pattern("question", "first_person"), gist(query)
     for later in ending:
         text = later.memory.content
-        lacking = asked - gist(text)
+        lacking, names = asked - gist(text), proper_names(text)
         for place, hit in enumerate(heads[: heads.index(later)]):
             told = hit.memory.content
             if (
                 hit.memory.said_at < later.memory.said_at
-                and not proper_names(text).isdisjoint(proper_names(told) - set(words(query)))
+                and not names.isdisjoint(proper_names(told) - set(words(query)))
                 and len(lacking & gist(told)) <= 1
                 and bool(own.search(told.lower())) == bool(own.search(text.lower()))
             ):
