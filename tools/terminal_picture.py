@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import os
 import pty
+import re
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,8 @@ from rich.text import Text
 
 WIDTH = 96
 TARGET = Path(__file__).parents[1] / "docs" / "terminal.svg"
+FONTS = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
+"""What would be fetched from a network; a font of the reader's machine does."""
 BEFORE = (
     'scrubjay remember "Bob is visiting on Friday" --tag family',
     'scrubjay remember "Never book flights before 9" --kind instruction',
@@ -44,7 +47,8 @@ def main() -> None:
                 Text.assemble(("$ ", "bold green"), (command.format(token[:12] + "…"), ""))
             )
             console.print(Text.from_ansi(run(command.format(token), home).rstrip("\n")))
-    TARGET.write_text(console.export_svg(title="scrubjay"), "utf-8")
+    drawn = console.export_svg(title="scrubjay")
+    TARGET.write_text(FONTS.sub("", drawn), "utf-8")
     print(f"{TARGET.name}: {TARGET.stat().st_size:,} bytes")
 
 

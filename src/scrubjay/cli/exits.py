@@ -40,7 +40,7 @@ _BY_CODE: Final[dict[Exit, tuple[type[ScrubjayError], ...]]] = {
     ),
 }
 _HINTS: Final[dict[type[ScrubjayError], str]] = {
-    errors.NotFound: "Check the id; `scrubjay list` shows them. Its first eight characters are enough.",
+    errors.NotFound: "Check the id, or its first eight characters; `scrubjay list` shows them.",
     errors.Destroyed: "`scrubjay remember --anew` begins an empty scope of the same name.",
     errors.Frozen: "`scrubjay unfreeze` lets it go on; forget, destroy and export work meanwhile.",
     errors.StoreError: "Run `scrubjay verify`; what was acknowledged before is not affected.",
