@@ -20,7 +20,7 @@ DAY = datetime(2026, 5, 1, 8, 30, tzinfo=UTC)
 
 
 def memory(content: str, **more: Any) -> Memory:
-    known = {"id": "mem-1", "kind": Kind.FACT, "recorded_at": DAY}
+    known: dict[str, Any] = {"id": "mem-1", "kind": Kind.FACT, "recorded_at": DAY}
     return Memory(content=content, **(known | more))
 
 
