@@ -239,11 +239,8 @@ class RemoteEngine:
                     hint="Check its certificate, whether this machine trusts it, and the name in "
                     "the address.",
                 ) from error
-            host = self._http.base_url.netloc.decode()
-            raise StoreError(
-                f"The service at {host} cannot be reached.",
-                hint="Check the address, and that it runs.",
-            ) from error
+            told = f"The service at {self._http.base_url.netloc.decode()} cannot be reached."
+            raise StoreError(told, hint="Check the address, and that it runs.") from error
 
     def _receive(self, operation: Operation, response: httpx2.Response) -> Any:
         if operation.gives is Exported and response.is_success:

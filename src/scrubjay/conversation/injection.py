@@ -20,10 +20,9 @@ from scrubjay import files
 from scrubjay.engine import Kernel
 from scrubjay.engine.search.verbs import Short
 from scrubjay.model import echo
-from scrubjay.model.block import ANSWERED
 from scrubjay.model.clean import one_line
 from scrubjay.model.errors import InvalidRequest, NotFound
-from scrubjay.model.memory import Kind, Memory
+from scrubjay.model.memory import ANSWERED, Kind, Memory
 from scrubjay.model.origin import Origin, excess
 from scrubjay.model.pages import Paged
 from scrubjay.model.requests import AGENT, INJECTED, Get, Recall

@@ -52,6 +52,8 @@ def wording(content: str, tags: Iterable[str]) -> str:
     return " ".join((content, *tags))
 
 
+ANSWERED = "\n→ "
+"""Between the two sides of a turn in the episode that is derived from it."""
 PREFIX_CHARS = 8
 """The least characters of the beginning of an id that may stand for it."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")

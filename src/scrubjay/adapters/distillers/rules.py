@@ -21,8 +21,7 @@ from typing import Final
 from msgspec import Struct, convert
 from msgspec.structs import replace
 
-from scrubjay.model.block import ANSWERED
-from scrubjay.model.memory import Kind
+from scrubjay.model.memory import ANSWERED, Kind
 from scrubjay.model.turns import EPISODE_PART, Piece, Turn
 
 _WEEK: Final = 7

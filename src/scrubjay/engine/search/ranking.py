@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from heapq import heappop, heappush
 from typing import Any, Final, TypeAlias
 
@@ -30,7 +31,7 @@ Places: TypeAlias = NDArray[np.intp]
 Mask: TypeAlias = NDArray[np.bool_]
 
 
-class Weights(Struct, frozen=True, kw_only=True):
+class Weights(Struct, frozen=True, kw_only=True, dict=True):
     """What each feature adds to a row's score, before the score is brought to 0..1."""
 
     words: float = 2.06
@@ -82,14 +83,10 @@ class Weights(Struct, frozen=True, kw_only=True):
     holds: float = 0.0
     """Coverage to the power of 1.5: a trivial match counts little, a nearly full one much."""
 
-    def items(self) -> list[tuple[str, float]]:
-        """Each feature's name and weight."""
-        return [(name, getattr(self, name)) for name in _NAMES]
-
-    @property
+    @cached_property
     def ceiling(self) -> float:
         """Maximum of the weighted sum; scores are shares of it."""
-        return sum(weight for _, weight in self.items() if weight > 0)
+        return sum(max(float(getattr(self, name)), 0.0) for name in _NAMES)
 
 
 _NAMES: Final = Weights.__struct_fields__
@@ -553,14 +550,13 @@ def _spread(rows: Sequence[int], scores: dict[int, float], columns: RankColumns)
     """
     waiting = [(-scores[row], row, 0) for row in rows]
     taken: Counter[int] = Counter()
-    again = WEIGHTS.again / WEIGHTS.ceiling
     spread = []
     while waiting:
         _, row, before = heappop(waiting)
         session = int(columns.session_of[row])
         if now := taken[session] - before:
             # The score is of an earlier moment; with its new one the row waits again.
-            scores[row] += now * again
+            scores[row] += now * WEIGHTS.again / WEIGHTS.ceiling
             heappush(waiting, (-scores[row], row, taken[session]))
             continue
         taken[session] += 1

@@ -467,12 +467,8 @@ def latest_first(hits: list[Hit], query: str) -> list[Hit]:
                 and bool(own.search(told.lower())) == bool(own.search(text.lower()))
             ):
                 heads.remove(later)
-                heads.insert(place, _lifted(later, hit.score))
+                lift = later.why.get("newest", 0.0) + hit.score - later.score
+                why = {**later.why, "newest": lift}
+                heads.insert(place, replace(later, score=hit.score, why=why))
                 break
     return heads + hits[_READ:]
-
-
-def _lifted(hit: Hit, score: float) -> Hit:
-    """The hit with a higher score, because it is the later statement."""
-    why = {**hit.why, "newest": hit.why.get("newest", 0.0) + score - hit.score}
-    return replace(hit, score=score, why=why)
