@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import asdict
 
 from scrubjay.adapters.embedders.static import StaticEmbedder
 from scrubjay.engine.search import analysis, question, ranking
@@ -71,7 +72,7 @@ def main() -> None:
         report("as they are", {name: measure(cases, WEIGHTS) for name, cases in sets.items()}, sets)
         return
     tuned = fit(list(sets.values()), free)
-    print("\n".join(f"    {name}: float = {value}" for name, value in tuned.items()))
+    print("\n".join(f"    {name}: float = {value}" for name, value in asdict(tuned).items()))
     measured = {name: measure(cases, tuned) for name, cases in sets.items()}
     report("tuned on all", measured, sets)
     if given.each_way:
