@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from scrubjay.engine import Kernel, Policy
+from scrubjay.engine.ledger import conversations
+from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.model.conversations import (
     APPEND_LIMIT,
     Append,
@@ -14,6 +16,7 @@ from scrubjay.model.conversations import (
     Branch,
     Conversation,
     DeleteConversation,
+    Entry,
     ListConversations,
     ReadConversation,
     Rewind,
@@ -40,7 +43,7 @@ from scrubjay.model.requests import (
     Revoke,
 )
 from scrubjay.model.results import Outcome
-from scrubjay.model.rows import Collection, Freeze
+from scrubjay.model.rows import Collection, Freeze, Row
 from scrubjay.model.text import TURN_BYTES
 from scrubjay.model.turns import Record
 from scrubjay.ports import Failpoint
@@ -261,6 +264,31 @@ def test_a_branch_shares_its_entries_and_goes_its_own_way(engine: Kernel) -> Non
     assert (bodies(engine), bodies(engine, "other")) == ([1, 2], [1, 3])
     with pytest.raises(Conflict):
         engine.branch(ALICE, Branch("chat", into="other"))
+    assert sound(engine)
+
+
+def test_what_branches_share_is_opened_once_for_all_of_them(
+    home: MemoryHome, engine: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 60 branches of 60 entries, in one transaction: others wait for it."""
+    say(engine, *((f"e{number}", number) for number in range(60)), ("end", 0))
+    for number in range(60):
+        say(engine, (f"left{number}", 1), parent="e59")
+        engine.branch(ALICE, Branch("chat", into=f"chat{number}"))
+    exported, opened = engine.export(ALICE), 0
+    entry_of = conversations.entry_of
+
+    def counted(scope: OpenScope, row: Row) -> Entry:
+        nonlocal opened
+        opened += 1
+        return entry_of(scope, row)
+
+    monkeypatch.setattr(conversations, "entry_of", counted)
+    with pytest.raises(NotFound):
+        say(engine, 1, parent="nowhere")
+    forget(engine, "e30")
+    engine.load(BOB, Load(exported.content))
+    assert opened < 6 * 200
     assert sound(engine)
 
 

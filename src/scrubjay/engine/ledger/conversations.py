@@ -135,6 +135,21 @@ def chain(
         entry_id = entry.parent
 
 
+def _length(opened: OpenScope, view: View, tip: str | None, known: dict[str, int]) -> int:
+    """How many entries there are up to one.
+
+    `known` holds those counted before: what histories share is opened once for all of them.
+    """
+    line, before = list[str](), 0
+    for entry in chain(opened, view, tip, damaged=True):
+        if entry.id in known:
+            before = known[entry.id]
+            break
+        line.append(entry.id)
+    known.update((one, before + place) for place, one in enumerate(reversed(line), 1))
+    return before + len(line)
+
+
 def _not_here(name: str | None) -> NotFound:
     return NotFound(
         "There is no such conversation in this scope."
@@ -244,8 +259,10 @@ def _check_reached(
 ) -> None:
     """Refuse an entry that is neither of the history nor of a branch that was left."""
     if entry_id is not None and entry_id != record.head:
+        known = dict[str, int]()
         for tip in (record.head, *record.branches):
-            if any(entry.id == entry_id for entry in chain(opened, view, tip)):
+            _length(opened, view, tip, known)
+            if entry_id in known:
                 return
         raise NotFound("The conversation has no such entry, nor a branch that it left.")
 
@@ -474,12 +491,13 @@ def _erase_row(
 
 def _mend_records(opened: OpenScope, tx: Tx, instead: Callable[[str | None], str | None]) -> None:
     """Let conversations whose head or branches were erased end with what is left."""
+    known = dict[str, int]()
     for row in records(opened, tx):
         if not isinstance(record := opened_row(opened, row), Conversation):
             continue
         head = instead(record.head)
         branches = dict.fromkeys(tip for tip in map(instead, record.branches) if tip)
-        entries = sum(1 for _ in chain(opened, tx, head, damaged=True))
+        entries = _length(opened, tx, head, known)
         if (head, tuple(branches), entries) == (record.head, record.branches, record.entries):
             continue
         if not entries and not branches:
@@ -528,9 +546,10 @@ def load(
         known = entry.id in buried or tx.row(HOME, opened.row_id(entry.id)) is not None
         if entry.id in wanted and not known:
             put_entry(opened, tx, replace(entry, parent=instead(entry.parent)))
+    lengths = dict[str, int]()
     for one in new:
         head = instead(one.head)
-        left = sum(1 for _ in chain(opened, tx, head))
+        left = _length(opened, tx, head, lengths)
         tips = dict.fromkeys(tip for tip in map(instead, one.branches) if tip and tip != head)
         if left or tips or not one.entries:
             put_record(opened, tx, replace(one, head=head, entries=left, branches=tuple(tips)))
