@@ -10,11 +10,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from msgspec import Meta, Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Kind, Memory, Result
-from scrubjay.model.text import CheckedRequest, checked, doc
+from scrubjay.model.text import CheckedRequest, doc
 
 NUMBER_LIMIT: Final = 10_000
 """The largest cap: the numbers of the memories below it are kept in one sealed value."""
@@ -36,7 +36,7 @@ else:
     DuplicatesArg = Duplicates
 
 
-class Limit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Limit(CheckedRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Limits of one kind of thing; each that is None does not apply."""
 
     number: Annotated[
@@ -48,9 +48,6 @@ class Limit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         _Days | None,
         doc("Idle limit in days: purge erases what was neither recorded nor recalled for so long."),
     ] = None
-
-    def __post_init__(self) -> None:
-        checked(type(self), asdict(self))  # however it is made, as a request is
 
     def expired(self, since: datetime, now: datetime) -> bool:
         """Whether something of this time is past the age limit."""

@@ -76,6 +76,16 @@ def test_an_index_that_is_open_follows_the_cap_without_a_change_of_rows(engine: 
     assert engine.head(ALICE).memory.seq == before + 1, "a retired row is not written again"
 
 
+def test_a_cap_holds_in_the_process_that_set_it_whatever_form_its_kind_was_given_in(
+    engine: Kernel,
+) -> None:
+    """The state it keeps is compared by kinds; a text in its place would match none."""
+    given: Any = "fact"
+    engine.set_retention(ALICE, SetRetention(limits=[KindLimit(kind=given, number=2)]))
+    write(engine, 4)
+    assert contents(engine) == ["memory 3", "memory 2"]
+
+
 def test_pinned_memories_are_exempt_and_count_for_nothing(engine: Kernel) -> None:
     limit(engine, number=2)
     pinned = retain(engine, "memory pinned", pinned=True)

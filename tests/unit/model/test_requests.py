@@ -6,11 +6,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec import Struct, inspect
 
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.requests import AGENT, Browse, Forget, Retain, Supersede
+from scrubjay.model.text import CheckedRequest
+from scrubjay.verbs import VERBS
 
 NAIVE = datetime(2026, 5, 1)  # noqa: DTZ001
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -187,3 +190,30 @@ def test_metadata_nested_too_deep_is_refused_however_deep_it_is(levels: int) -> 
         value = {"a": value}
     with pytest.raises(InvalidRequest):
         Retain("tea", metadata=value)
+
+
+def holds_enum(about: inspect.Type, found: dict[type, bool]) -> bool:
+    """Whether a field is of an enum; of every Struct in it `found` has whether a field is."""
+    match about:
+        case inspect.Metadata():
+            return holds_enum(about.type, found)
+        case inspect.EnumType():
+            return True
+        case inspect.UnionType():
+            return sum(holds_enum(one, found) for one in about.types) > 0
+        case inspect.VarTupleType() | inspect.FrozenSetType():
+            return holds_enum(about.item_type, found)
+        case inspect.StructType() if about.cls not in found:
+            found[about.cls] = False
+            found[about.cls] = sum(holds_enum(one.type, found) for one in about.fields) > 0
+    return False
+
+
+def test_a_word_for_a_member_of_an_enum_becomes_the_member_wherever_it_stands() -> None:
+    """The engine compares members by identity, so no Struct of a request may keep the word."""
+    found = dict[type[Struct], bool]()
+    for verb in VERBS.values():
+        holds_enum(inspect.type_info(verb.request), found)
+    kinds = [one for one, holds in found.items() if holds]
+    assert {"KindLimit", "NewEntry", "Retain"} <= {one.__name__ for one in kinds}
+    assert [one for one in kinds if not issubclass(one, CheckedRequest)] == []
