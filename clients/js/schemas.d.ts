@@ -821,6 +821,17 @@ export interface KindLimit {
   kind: Kind;
 }
 
+export interface KindLimitRequest {
+  /** Cap: how many are kept; the oldest beyond it are retired. */
+  number?: number | null;
+  /** Age limit in days: older ones are retired. */
+  days?: number | null;
+  /** Idle limit in days: purge erases what was neither recorded nor recalled for so long. */
+  idle_days?: number | null;
+  /** The kind of memory the limits are for. */
+  kind: Kind;
+}
+
 /** Why a purpose is lawful (Art. 6 (1) GDPR). */
 export type LawfulBasis = "consent" | "contract" | "legitimate_interest";
 
@@ -832,6 +843,15 @@ export interface Limit {
   days: number | null;
   /** Idle limit in days: purge erases what was neither recorded nor recalled for so long. */
   idle_days: number | null;
+}
+
+export interface LimitRequest {
+  /** Cap: how many are kept; the oldest beyond it are retired. */
+  number?: number | null;
+  /** Age limit in days: older ones are retired. */
+  days?: number | null;
+  /** Idle limit in days: purge erases what was neither recorded nor recalled for so long. */
+  idle_days?: number | null;
 }
 
 /** Lineage of one memory: its sources and what was derived from it, two steps each way. */
@@ -1563,14 +1583,14 @@ export interface SetPurposeRequest {
 
 export interface SetRetentionRequest {
   /** Limits by kind, at most one entry for each. */
-  limits?: KindLimit[];
+  limits?: KindLimitRequest[];
   /** Limits of turns; purge erases them with their episodes. None for none. */
-  turns?: Limit | null;
+  turns?: LimitRequest | null;
   /**
    * Limits of conversations, by their last write; purge deletes them with the entries that no other
    * one shares. None for none.
    */
-  conversations?: Limit | null;
+  conversations?: LimitRequest | null;
   /** What becomes of a memory that says the same as one before: keep or latest. */
   duplicates?: Duplicates;
 }
