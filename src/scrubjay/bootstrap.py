@@ -383,8 +383,8 @@ def _distant(settings: Settings, folder: KeysFolder) -> Wrapper:
             from scrubjay.adapters.keyrings import pkcs11
         return pkcs11.wrapper_of(settings.root_key, folder, settings.pkcs11_pin)
     with _needing("kms"):
-        from scrubjay.adapters.keyrings.kms import KmsWrapper
-    return KmsWrapper(settings.root_key, folder)
+        from scrubjay.adapters.keyrings import kms
+    return kms.wrapper_of(settings.root_key, folder)
 
 
 def custody(settings: Settings) -> Custody:

@@ -11,7 +11,7 @@ from scrubjay.adapters import keyrings
 from scrubjay.adapters.keyrings.file import DerivedWrapper, FileWrapper
 from scrubjay.adapters.keyrings.folder import KeysFolder
 from scrubjay.adapters.keyrings.keychain import KeychainWrapper
-from scrubjay.adapters.keyrings.kms import KmsWrapper
+from scrubjay.adapters.keyrings.kms import DerivingKmsWrapper, KmsWrapper
 from scrubjay.adapters.keyrings.passphrase import PassphraseWrapper
 from scrubjay.adapters.keyrings.pkcs11 import DerivingPkcs11Wrapper, Pkcs11Wrapper
 from scrubjay.engine import Keyring
@@ -127,8 +127,19 @@ class TestKmsKeyring(SharedKeyringContract):
         return partial(kms_keyring, tmp_path / "keys", kms.address())
 
 
+class TestDerivingKmsKeyring(SharedKeyringContract):
+    """Slots in a keys folder, wrapped by keys that are derived by KMS."""
+
+    tested = frozenset({KeysFolder, DerivingKmsWrapper})
+
+    @pytest.fixture
+    def open_keyring(self, kms: KeyService, tmp_path: Path) -> OpenKeyring:
+        return partial(kms_keyring, tmp_path / "keys", f"{kms.address()}&derive=owner")
+
+
 SUITES = (
     TestPkcs11Keyring,
+    TestDerivingKmsKeyring,
     TestDerivingPkcs11Keyring,
     TestKmsKeyring,
     TestFileKeyring,

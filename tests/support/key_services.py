@@ -20,8 +20,8 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from scrubjay.adapters.keyrings import kms
 from scrubjay.adapters.keyrings.folder import KeysFolder
-from scrubjay.adapters.keyrings.kms import KmsWrapper
 from scrubjay.adapters.keyrings.pkcs11 import wrapper_of
 from scrubjay.engine import Keyring
 from scrubjay.ports import SystemClock
@@ -176,4 +176,4 @@ def token_keyring(keys: Path, address: str) -> Keyring:
 def kms_keyring(keys: Path, address: str) -> Keyring:
     """A keyring whose root key is in KMS."""
     folder = KeysFolder(keys, SystemClock())
-    return Keyring(folder, KmsWrapper(address, folder), SystemClock())
+    return Keyring(folder, kms.wrapper_of(address, folder), SystemClock())

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from scrubjay import bootstrap, codec, files
 from scrubjay.cli import render
@@ -72,15 +72,25 @@ def _show(result: Any) -> None:
         render.facts({name: one for name, one in shown.items() if not isinstance(one, dict)})
 
 
+_RANGE = (
+    Option("--after", "Only what was said from this time on.", datetime),
+    Option("--before", "Only what was said before this time.", datetime),
+)
+
+
 def _declare(operation: PersonalOperation) -> None:
-    def run(**given: Any) -> Output:
+    def run(
+        *, after: datetime | None = None, before: datetime | None = None, **given: Any
+    ) -> Output:
+        if after or before:
+            given["time_range"] = {"after": after, "before": before}
         return _perform(operation, **given)
 
     example = _EXAMPLES.get(operation.name, f"scrubjay personal {operation.name}")
     run.__doc__ = f"{operation.about}\n\nExample: {example}"
-    command(
-        f"personal {operation.name}", fields(operation.request, *operation.options), SCOPE, JSON
-    )(run)
+    timed = _RANGE if "time_range" in operation.request.__struct_fields__ else ()
+    named = fields(operation.request, *operation.options)
+    command(f"personal {operation.name}", named, *timed, SCOPE, JSON)(run)
 
 
 for _operation in OPERATIONS:
@@ -116,6 +126,7 @@ def purpose(
     Option("--output -o", "File to write.", Path, required=True),
     fields(told.ExportMemories, "format -f", "categories --category -c", "recipient"),
     Option("--portable", "Leave out what was inferred (Art. 20)."),
+    Option("--no-metadata", "Only texts and categories; an import needs the rest.", name="bare"),
     Option("--passphrase", "Ask for a passphrase that seals it; without a terminal, on stdin."),
     YES,
     SCOPE,
@@ -125,6 +136,7 @@ def export(
     *,
     output: Path,
     portable: bool = False,
+    bare: bool = False,
     passphrase: bool = False,
     yes: bool = False,
     scope: str | None = None,
@@ -137,12 +149,14 @@ def export(
     confirm_replace(output, yes=yes)
     words = new_passphrase() if passphrase else None
     with _memory(scope) as me, render.progress("Exporting") as progress:
-        given |= {"passphrase": words, "inferred": not portable}
+        given |= {"passphrase": words, "inferred": not portable, "include_metadata": not bare}
         number = me.export(output, progress=progress, **given)
     readable = words is None and "recipient" not in given
     sentence = f"Exported {render.plural(number, 'memory')}"
     sentence += ", readable by anyone." if readable else ", sealed."
-    return Output({"file": str(output), "memories": number}, partial(say, sentence))
+    size = output.stat().st_size
+    facts = {"file": str(output), "record_count": number, "total_size_bytes": size}
+    return Output(facts, partial(say, sentence))
 
 
 @command(
@@ -323,20 +337,27 @@ def report(*, scope: str | None = None) -> Output:
 
 def _recipients(found: Settings) -> list[dict[str, str]]:
     """Who is given anything, as it is configured now."""
-    told = [{"who": "hosting", "gets": "ciphertext", "where": found.store or str(found.data)}]
-    named = {"embedder": found.openai.url, "model": found.extraction.url}
+    shards = (one.partition("=")[2] for one in found.shards.split())
+    named = [
+        ("hosting", "ciphertext", found.store or str(found.data)),
+        *(("hosting", "ciphertext", url) for url in shards),
+        ("hosting", "ciphertext of long texts and of the index", found.blobs),
+        ("key service", "wrapped keys", found.root_key.removeprefix(bootstrap.DERIVED)),
+        ("embedder", "text of memories and questions", found.openai.url),
+        ("model", "turns and memories", found.extraction.url),
+        *(("recipient", "notices of rights", url) for url in found.recipients.split()),
+    ]
     if found.embedder is not EmbedderName.OPENAI:
-        del named["embedder"]
-    gets = {"embedder": "text of memories and questions", "model": "turns"}
-    told += [
-        {"who": "recipient", "gets": "notices of rights", "where": urlsplit(url).hostname or ""}
-        for url in found.recipients.split()
-    ]
-    return told + [
-        {"who": who, "gets": gets[who], "where": urlsplit(url).hostname or ""}
-        for who, url in named.items()
-        if url
-    ]
+        named = [one for one in named if one[0] != "embedder"]
+    return [{"who": who, "gets": gets, "where": _place(at)} for who, gets, at in named if at]
+
+
+def _place(address: str) -> str:
+    """The host of an address, or the folder, with its region; nothing that may be a secret."""
+    parts = urlsplit(address)
+    host = parts.hostname or (parts.scheme if parts.netloc else address.partition("?")[0])
+    region = dict(parse_qsl(parts.query)).get("region")
+    return host if region is None else f"{host} ({region})"
 
 
 def _purposes(found: Settings, scope: str | None) -> list[Any]:

@@ -6,22 +6,25 @@ import hashlib
 import hmac
 from itertools import combinations
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import boto3
 import pytest
 from msgspec.structs import replace
 from pkcs11 import Attribute, KeyType, ObjectClass
 
 from scrubjay import vault
 from scrubjay.adapters.keyrings.folder import KeysFolder
+from scrubjay.adapters.keyrings.kms import wrapper_of as kms_wrapper_of
 from scrubjay.adapters.keyrings.pkcs11 import token_of, wrapper_of
 from scrubjay.bootstrap import DERIVED, build
-from scrubjay.model.errors import ScrubjayError
+from scrubjay.model.errors import ScrubjayError, SealBroken
 from scrubjay.model.requests import Retain
 from scrubjay.model.scope import Scope
 from scrubjay.ports import SlotPlace, SystemClock
 from scrubjay.settings import Settings
 from scrubjay.vault import Purpose, derive
-from tests.support.key_services import MODULE, PIN, SoftToken
+from tests.support.key_services import MODULE, PIN, KeyService, SoftToken
 
 MASTER = bytes(range(32))
 VECTORS = {
@@ -78,6 +81,33 @@ def test_a_wrapping_key_that_a_token_derives_is_the_published_one(
         32
     )
     assert wrapper.unseal(generation, place, sealed) == bytes(32)
+
+
+def test_a_wrapping_key_of_kms_is_the_mac_of_its_master(kms: KeyService, tmp_path: Path) -> None:
+    """By another client of KMS, over the same `info`; each owner has another one."""
+    address = f"{kms.address()}&derive=owner"
+    folder = KeysFolder(tmp_path / "keys", SystemClock())
+    wrapper = kms_wrapper_of(address, folder)
+    wrapper.make(1)
+    name, keys = urlsplit(address).netloc + urlsplit(address).path, set[bytes]()
+    client = boto3.client("kms", "eu-central-1", endpoint_url=f"http://127.0.0.1:{kms.port}")
+    for tenant, owner in (("acme", "alice"), ("acmea", "lice")):
+        parts = (b"scrubjay/1", b"root", tenant.encode(), owner.encode(), (1).to_bytes(8, "big"))
+        asked = client.generate_mac(
+            KeyId=f"alias/{name}-1",
+            Message=b"".join(map(with_length, parts)) + b"\x01",
+            MacAlgorithm="HMAC_SHA_256",
+        )
+        place = SlotPlace("a" * 26, "memory.1", Scope(tenant, owner))
+        sealed = wrapper.seal(1, place, bytes(32))
+        opened = vault.unwrap(asked["Mac"], sealed, address=place.address, purpose=place.purpose)
+        assert opened == wrapper.unseal(1, place, sealed) == bytes(32)
+        keys.add(asked["Mac"])
+    assert len(keys) == 2
+    wrapper.make(2)
+    wrapper.end(1)
+    with pytest.raises(SealBroken):
+        wrapper.unseal(1, place, sealed)
 
 
 def with_master(label: str) -> None:

@@ -11,7 +11,7 @@ import struct
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 
 from scrubjay import vault
 from scrubjay.adapters.keyrings.file import KEY_FILE, FileWrapper, read_key
@@ -24,6 +24,8 @@ _HEAD: Final = struct.Struct(">8sI")
 CACHE_SECONDS: Final = 300.0
 """How long an unwrapped key is used, by default, until it is unwrapped again."""
 _LONGEST_CACHE: Final = 86_400.0
+DERIVE: Final = "owner"
+"""What `derive` says in an address for a wrapping key of each owner."""
 
 
 class DistantWrapper(ABC):
@@ -136,6 +138,20 @@ def _number(slot: bytes) -> int | None:
         return None
     mark, number = _HEAD.unpack_from(slot)
     return int(number) if mark == _MARK else None
+
+
+def derives(url: str) -> bool:
+    """Whether the address of a root key names a master that wrapping keys are derived from."""
+    return f"derive={DERIVE}" in urlsplit(url).query.split("&")
+
+
+def derivation(number: int, place: SlotPlace) -> bytes:
+    """What a master's MAC is taken over for the wrapping key of an owner.
+
+    It is HKDF-Expand: the same `info` as for masters in a file, and a byte of one. A master that is
+    in a key service is random, and needs no extraction.
+    """
+    return vault.derived_info(vault.Purpose.ROOT, place.owner, number) + b"\x01"
 
 
 def context(place: SlotPlace) -> Iterator[tuple[str, str]]:

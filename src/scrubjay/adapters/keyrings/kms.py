@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from string import ascii_letters, digits
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from urllib.parse import urlsplit
 
 import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from scrubjay.adapters.keyrings.distant import DistantWrapper, cache_seconds, context, query_of
+from scrubjay import vault
+from scrubjay.adapters.keyrings.distant import (
+    DERIVE,
+    DistantWrapper,
+    cache_seconds,
+    context,
+    derivation,
+    derives,
+    query_of,
+)
 from scrubjay.adapters.keyrings.folder import KeysFolder
 from scrubjay.model.endpoints import is_loopback
 from scrubjay.model.errors import InvalidRequest, KeyUnavailable, SealBroken
 from scrubjay.ports import SlotPlace
 
 _EXAMPLE: Final = "It is kms://name?region=eu-central-1; credentials are in AWS's variables."
-_KNOWN: Final = frozenset({"endpoint", "region"})
+_KNOWN: Final = frozenset({"endpoint", "region", "derive"})
 _LETTERS: Final = frozenset(f"{ascii_letters}{digits}/_-")
 _PENDING_DAYS: Final = 7  # the least that KMS takes
 _TRIES: Final = 3
@@ -43,6 +52,8 @@ class KmsWrapper(DistantWrapper):
     """
 
     undo_days = _PENDING_DAYS
+    key_form: ClassVar[Mapping[str, str]] = {}
+    """What a root key is made for, in the words of KMS."""
 
     def __init__(self, url: str, folder: KeysFolder, *, answer_seconds: float = 3.0) -> None:
         self._name, self._endpoint, self._region, seconds = _checked(url)
@@ -83,7 +94,8 @@ class KmsWrapper(DistantWrapper):
 
     def make(self, number: int) -> None:
         with _failures():
-            made = self._client.create_key(Description=f"scrubjay root key {self._name}-{number}")
+            about = f"scrubjay root key {self._name}-{number}"
+            made = self._client.create_key(Description=about, **self.key_form)
             key = made["KeyMetadata"]["KeyId"]
             try:
                 self._client.create_alias(AliasName=f"{self._alias}-{number}", TargetKeyId=key)
@@ -109,18 +121,24 @@ class KmsWrapper(DistantWrapper):
         return bytes(answer["CiphertextBlob"])
 
     def unseal(self, number: int, place: SlotPlace, sealed: bytes) -> bytes:
+        with self._there(number):
+            answer = self._client.decrypt(
+                KeyId=f"{self._alias}-{number}",
+                CiphertextBlob=sealed,
+                EncryptionContext=dict(context(place)),
+            )
+        return bytes(answer["Plaintext"])
+
+    @contextmanager
+    def _there(self, number: int) -> Iterator[None]:
+        """Context manager: SealBroken if what is asked inside needs a root key that is gone."""
         try:
             with _failures():
-                answer = self._client.decrypt(
-                    KeyId=f"{self._alias}-{number}",
-                    CiphertextBlob=sealed,
-                    EncryptionContext=dict(context(place)),
-                )
+                yield
         except KeyUnavailable as error:
             if _code(error.__cause__) in _ENDED and number not in self.numbers():
                 raise SealBroken("The root key of this key slot was destroyed.") from error
             raise
-        return bytes(answer["Plaintext"])
 
     @property
     def _alias(self) -> str:
@@ -135,12 +153,48 @@ class KmsWrapper(DistantWrapper):
             return  # somebody did so before
 
 
+class DerivingKmsWrapper(KmsWrapper):
+    """Wrapper whose keys are derived from masters in KMS, one for each owner.
+
+    KMS gives no master out, so the wrapping key is its HMAC-SHA256 over the owner's name.
+    """
+
+    key_form: ClassVar[Mapping[str, str]] = {
+        "KeySpec": "HMAC_256",
+        "KeyUsage": "GENERATE_VERIFY_MAC",
+    }
+
+    def seal(self, number: int, place: SlotPlace, key: bytes) -> bytes:
+        nonce = self._folder.clock.random(vault.NONCE_BYTES)
+        where = {"address": place.address, "purpose": place.purpose}
+        return vault.wrap(self._secret(number, place), key, nonce=nonce, **where)
+
+    def unseal(self, number: int, place: SlotPlace, sealed: bytes) -> bytes:
+        secret = self._secret(number, place)
+        return vault.unwrap(secret, sealed, address=place.address, purpose=place.purpose)
+
+    def _secret(self, number: int, place: SlotPlace) -> bytes:
+        with self._there(number):
+            answer = self._client.generate_mac(
+                KeyId=f"{self._alias}-{number}",
+                Message=derivation(number, place),
+                MacAlgorithm="HMAC_SHA_256",
+            )
+        return bytes(answer["Mac"])
+
+
+def wrapper_of(url: str, folder: KeysFolder) -> KmsWrapper:
+    """The wrapper that an address names: root keys that wrap, or masters that are derived from."""
+    return (DerivingKmsWrapper if derives(url) else KmsWrapper)(url, folder)
+
+
 def _checked(url: str) -> tuple[str, str, str, float]:
     """Name, endpoint, region and cache seconds of an address."""
     parts = urlsplit(url)
     given = query_of(parts.query, _KNOWN, _EXAMPLE)
     name = f"{parts.netloc}{parts.path}".strip("/").removeprefix("alias/")
-    if parts.scheme != "kms" or not name or not set(name) <= _LETTERS:
+    valid = name and set(name) <= _LETTERS and given.get("derive", DERIVE) == DERIVE
+    if parts.scheme != "kms" or not valid:
         raise InvalidRequest("The address of the root key is not kms://name.", hint=_EXAMPLE)
     if endpoint := given.get("endpoint", ""):
         _check_endpoint(endpoint)

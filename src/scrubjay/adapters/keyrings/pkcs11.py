@@ -26,7 +26,15 @@ from pkcs11 import (
 from pkcs11 import exceptions as refused
 
 from scrubjay import vault
-from scrubjay.adapters.keyrings.distant import DistantWrapper, cache_seconds, context, query_of
+from scrubjay.adapters.keyrings.distant import (
+    DERIVE,
+    DistantWrapper,
+    cache_seconds,
+    context,
+    derivation,
+    derives,
+    query_of,
+)
 from scrubjay.adapters.keyrings.folder import KeysFolder
 from scrubjay.model.errors import InvalidRequest, KeyUnavailable, SealBroken
 from scrubjay.ports import SlotPlace
@@ -36,8 +44,6 @@ _EXAMPLE: Final = (
     " the PIN is in SCRUBJAY_PKCS11_PIN or in the file that pin-source=file:… names."
 )
 _KNOWN: Final = frozenset({"module-path", "pin-source", "derive", "region"})
-_DERIVED: Final = "owner"
-"""What `derive` says for a wrapping key of each owner."""
 _ID_BYTES: Final = 16
 _TAG_BITS: Final = 8 * vault.TAG_BYTES
 _BROKEN: Final = (refused.EncryptedDataInvalid, refused.EncryptedDataLenRange, refused.DataInvalid)
@@ -198,8 +204,7 @@ class Pkcs11Wrapper(DistantWrapper):
 class DerivingPkcs11Wrapper(Pkcs11Wrapper):
     """Wrapper whose keys are derived from masters in a PKCS#11 token, one for each owner.
 
-    A token gives no master out, so HKDF-Expand is its MAC: HMAC-SHA256 of the master over the same
-    `info` as for masters in a file, and a byte of one. A master is random, and needs no extraction.
+    A token gives no master out, so the wrapping key is its HMAC-SHA256 over the owner's name.
     """
 
     def make(self, number: int) -> None:
@@ -211,7 +216,7 @@ class DerivingPkcs11Wrapper(Pkcs11Wrapper):
         )
 
     def seal(self, number: int, place: SlotPlace, key: bytes) -> bytes:
-        nonce, info = self._folder.clock.random(vault.NONCE_BYTES), _info(number, place)
+        nonce, info = self._folder.clock.random(vault.NONCE_BYTES), derivation(number, place)
 
         def call(session: Any) -> tuple[bytes, bytes]:
             first = min(self._all_of(session, number), key=lambda one: bytes(one.id))
@@ -222,7 +227,7 @@ class DerivingPkcs11Wrapper(Pkcs11Wrapper):
         return name + vault.wrap(secret, key, nonce=nonce, **where)
 
     def unseal(self, number: int, place: SlotPlace, sealed: bytes) -> bytes:
-        name, slot, info = sealed[:_ID_BYTES], sealed[_ID_BYTES:], _info(number, place)
+        name, slot, info = sealed[:_ID_BYTES], sealed[_ID_BYTES:], derivation(number, place)
 
         def call(session: Any) -> bytes:
             for key in self._all_of(session, number):
@@ -234,15 +239,9 @@ class DerivingPkcs11Wrapper(Pkcs11Wrapper):
         return vault.unwrap(secret, slot, address=place.address, purpose=place.purpose)
 
 
-def _info(number: int, place: SlotPlace) -> bytes:
-    """What the wrapping key of an owner is derived over, with the byte HKDF-Expand ends with."""
-    return vault.derived_info(vault.Purpose.ROOT, place.owner, number) + b"\x01"
-
-
 def wrapper_of(url: str, folder: KeysFolder, pin: str | None = None) -> Pkcs11Wrapper:
     """The wrapper that an address names: root keys that wrap, or masters that are derived from."""
-    derived = f"derive={_DERIVED}" in urlsplit(url).query.split("&")
-    return (DerivingPkcs11Wrapper if derived else Pkcs11Wrapper)(url, folder, pin)
+    return (DerivingPkcs11Wrapper if derives(url) else Pkcs11Wrapper)(url, folder, pin)
 
 
 def _keys(session: Any, wanted: dict[Attribute, Any]) -> list[Any]:
@@ -263,7 +262,7 @@ def _checked(url: str) -> tuple[str, str, str, str, float]:
     path = {name: unquote(value) for name, _, value in pairs}
     source = given.get("pin-source", "")
     named = path.keys() == {"token", "object"} and all(path.values()) and given.get("module-path")
-    valid = named and given.get("derive", _DERIVED) == _DERIVED
+    valid = named and given.get("derive", DERIVE) == DERIVE
     if parts.scheme != "pkcs11" or not valid or not (not source or source.startswith("file:")):
         raise InvalidRequest("The address of the root key is not a PKCS#11 URI.", hint=_EXAMPLE)
     return given["module-path"], path["token"], path["object"], source, cache_seconds(given)
