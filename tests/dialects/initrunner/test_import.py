@@ -204,7 +204,7 @@ def test_a_session_without_messages_is_left_out_and_the_others_are_taken_over(
 def test_a_session_that_cannot_be_kept_is_left_out_whole_and_the_others_are_taken_over(
     scene: Scene, name: str, words: str
 ) -> None:
-    talk = json.dumps([*(message(f"line {number}") for number in range(600)), message(words)])
+    talk = json.dumps([*(message(f"line {number}") for number in range(1_100)), message(words)])
     talk = talk.replace('"DEEP"', "[" * 400 + "]" * 400)
     path = database(scene.folder, sessions=[(name, "assistant", TIME, talk), *rows()[1:2]])
     done = scene.run("memory import", path)

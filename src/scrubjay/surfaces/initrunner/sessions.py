@@ -225,7 +225,7 @@ class Sessions:
     ) -> bool:
         """Write a session that another program kept; false if one of that name is there.
 
-        InvalidRequest if it cannot be kept. Of one that was cut off nothing stays.
+        InvalidRequest if it cannot be kept. One that was cut off is brought again.
         """
         found = self._found(session)
         if found is not None and _UNFINISHED not in found.metadata:
@@ -235,15 +235,10 @@ class Sessions:
         told = [one for one in map(without_system, bodies) if one is not None]
         entries = [NewEntry(body=one, at=at, origin=_origin(one)) for one in told]
         title, about = _title(entries), dict[str, Json](agent=agent)
-        try:
-            for begin in range(0, len(entries), APPEND_LIMIT):
-                rest = {_UNFINISHED: True} if begin + APPEND_LIMIT < len(entries) else {}
-                part = entries[begin : begin + APPEND_LIMIT]
-                self._jay.append(session, part, title=title, metadata=about | rest)
-        except InvalidRequest:
-            with suppress(NotFound):
-                self._jay.delete_conversation(session)
-            raise
+        for begin in range(0, len(entries), APPEND_LIMIT):
+            rest = {_UNFINISHED: True} if begin + APPEND_LIMIT < len(entries) else {}
+            part = entries[begin : begin + APPEND_LIMIT]
+            self._jay.append(session, part, title=title, metadata=about | rest)
         return bool(entries)
 
     @property
