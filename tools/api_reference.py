@@ -117,21 +117,7 @@ def _plain(hint: Any) -> Any:
 def _said(hint: Any) -> str:
     bare = _plain(hint)
     text = bare.__name__ if isinstance(bare, type) and not hasattr(bare, "__args__") else str(bare)
-    for prefix in ("scrubjay.model.", "scrubjay.engine.transfer.", "collections.abc.", "typing."):
-        text = text.replace(prefix, "")
-    for module in (
-        "memory",
-        "conversations",
-        "documents",
-        "results",
-        "rows",
-        "scope",
-        "turns",
-        "origin",
-        "copies",
-        "datetime",
-    ):
-        text = text.replace(f"{module}.", "")
+    text = re.sub(r"\b[a-z_]+\.(?=[\w.])", "", text)  # modules
     return text.replace("NoneType", "None")
 
 

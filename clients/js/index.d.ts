@@ -96,7 +96,7 @@ export class Scrubjay {
   /** Counts of the memories by kind, origin, tag and week; nothing is decrypted for it. */
   statistics(request?: t.StatisticsRequest, options?: Options): Promise<t.Statistics>;
   /** What a thief of the scope's data file can read without a key. */
-  inspect(request?: {}, options?: Options): Promise<t.Exhibit>;
+  inspect(request?: {}, options?: Options): Promise<t.FileInspection>;
   /** The brief for a session's first prompt: `.entries`, and as `.markdown`. */
   brief(request?: t.BriefRequest, options?: Options): Promise<t.Brief>;
   /** Replace a memory; fields left out are taken from the old one, which stays as history. */

@@ -337,8 +337,8 @@ export interface CountRequest {
   /** Include superseded memories, too. */
   superseded?: boolean;
   /**
-   * Archived memories: false leaves them out, true lists them alone, null lists them with all
-   * others. They are never searched.
+   * Archived memories: left out unless given; true lists them alone, null with all others. They are
+   * never searched.
    */
   archived?: boolean | null;
 }
@@ -551,22 +551,6 @@ export interface ErasurePage {
   next_cursor: string | null;
 }
 
-/** Contents of one file as seen without a key. */
-export interface Exhibit {
-  /** The type of the file, in words. */
-  title: string;
-  /** Facts about the file as pairs of name and value, such as its size. */
-  facts: [string, string][];
-  /** Column names of the table. */
-  columns: string[];
-  /** Rows of the table: a value for each column. */
-  rows: string[][];
-  /** How many rows there are beyond the ones shown. */
-  omitted: number;
-  /** Readable text in its bytes beyond the names of tables and columns. */
-  words: string[];
-}
-
 export interface ExportRequest {
   /**
    * Metadata to match: a memory must have every one of these names, with this text, number, boolean
@@ -632,6 +616,22 @@ export interface ExtractionStatus {
   tokens_today: number;
   /** Token budget of the scope per day; 0 for no limit. */
   daily_tokens: number;
+}
+
+/** Contents of one file as seen without a key. */
+export interface FileInspection {
+  /** The type of the file, in words. */
+  title: string;
+  /** Facts about the file as pairs of name and value, such as its size. */
+  facts: [string, string][];
+  /** Column names of the table. */
+  columns: string[];
+  /** Rows of the table: a value for each column. */
+  rows: string[][];
+  /** How many rows there are beyond the ones shown. */
+  omitted: number;
+  /** Readable text in its bytes beyond the names of tables and columns. */
+  words: string[];
 }
 
 export interface ForgetRequest {
@@ -736,6 +736,14 @@ export interface Holdings {
   locked: boolean;
   /** How many writes wait in its inbox until it is unlocked. */
   waiting: number;
+}
+
+/** One invalid field of a request. */
+export interface InvalidField {
+  /** The JSON pointer of the field. */
+  pointer: string;
+  /** What is wrong with it. */
+  detail: string;
 }
 
 /** A new API key with its token, which is shown only here. */
@@ -1021,14 +1029,6 @@ export interface PauseExtractionRequest {
   paused?: boolean;
 }
 
-/** One invalid field of a request. */
-export interface Place {
-  /** The JSON pointer of the field. */
-  pointer: string;
-  /** What is wrong with it. */
-  detail: string;
-}
-
 /** Preview (dry run) of a forget: the memories it would erase, and the token to confirm it. */
 export interface Preview {
   /** The memories that are named, oldest first. */
@@ -1100,7 +1100,7 @@ export interface ProblemDocument {
   /** The request's id in the log. */
   request_id: string;
   /** The fields that are wrong. */
-  errors: Place[];
+  errors: InvalidField[];
 }
 
 /** Provenance of a memory: who wrote it, and where and when it was said. */
@@ -1236,8 +1236,8 @@ export interface RecallRequest {
   /** Include superseded memories, too. */
   superseded?: boolean;
   /**
-   * Archived memories: false leaves them out, true lists them alone, null lists them with all
-   * others. They are never searched.
+   * Archived memories: left out unless given; true lists them alone, null with all others. They are
+   * never searched.
    */
   archived?: boolean | null;
   /** Limit: how many memories are returned at most. */
@@ -1808,8 +1808,8 @@ export interface BrowseRequest {
   /** Include superseded memories, too. */
   superseded?: boolean;
   /**
-   * Archived memories: false leaves them out, true lists them alone, null lists them with all
-   * others. They are never searched.
+   * Archived memories: left out unless given; true lists them alone, null with all others. They are
+   * never searched.
    */
   archived?: boolean;
   /** Limit: how many entries a page has at most. */

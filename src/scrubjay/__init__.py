@@ -92,10 +92,10 @@ if TYPE_CHECKING:  # `as` says to a type checker that the name is ours to give
     from scrubjay.model.results import DestroyToken as DestroyToken
     from scrubjay.model.results import ErasedCell as ErasedCell
     from scrubjay.model.results import Erasure as Erasure
-    from scrubjay.model.results import Exhibit as Exhibit
     from scrubjay.model.results import Exported as Exported
     from scrubjay.model.results import Extraction as Extraction
     from scrubjay.model.results import ExtractionStatus as ExtractionStatus
+    from scrubjay.model.results import FileInspection as FileInspection
     from scrubjay.model.results import Hit as Hit
     from scrubjay.model.results import Holdings as Holdings
     from scrubjay.model.results import Loaded as Loaded
@@ -146,8 +146,8 @@ _HOMES = {
     "scrubjay.model.purposes": "LawfulBasis PurposeState UsePurpose",
     "scrubjay.model.results": (
         "AuditEvent BackedUp BackupNote Brief CopiedSentence DestroyToken ErasedCell Erasure "
-        "Exhibit Exported Extraction ExtractionStatus Hit Holdings Loaded Outcome Preview Purged "
-        "Recalled Reindexed Report Retained Rotated Session Stopped"
+        "Exported Extraction ExtractionStatus FileInspection Hit Holdings Loaded Outcome Preview "
+        "Purged Recalled Reindexed Report Retained Rotated Session Stopped"
     ),
     "scrubjay.model.retention": "Duplicates KindLimit Limit Retention",
     "scrubjay.model.rows": "Freeze",

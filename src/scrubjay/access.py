@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from scrubjay.engine import Kernel
 from scrubjay.engine.memories import receipts
-from scrubjay.engine.search.verbs import Short
+from scrubjay.engine.search.verbs import InlineRecall
 from scrubjay.guard.admission import check_claim
 from scrubjay.model import text
 from scrubjay.model.conversations import Append, Appended, NewEntry
@@ -423,7 +423,7 @@ class Access:
     Most verbs are the engine's own. Those here are limited by the key, or are about keys.
     """
 
-    def __init__(self, engine: Kernel | Short, keys: Keys, holder: Key) -> None:
+    def __init__(self, engine: Kernel | InlineRecall, keys: Keys, holder: Key) -> None:
         self._engine = cast(Kernel, engine)  # a Short has the one verb that is asked of it
         self._keys = keys
         self.holder = holder
@@ -447,7 +447,7 @@ class Access:
         if grant is not None and grant not in granted:
             raise Forbidden(f"This key lacks the grant {grant}.", hint="Use a key that has it.")
 
-    def at_once(self, scope: Scope, fields: Mapping[str, Any]) -> Short | None:
+    def at_once(self, scope: Scope, fields: Mapping[str, Any]) -> InlineRecall | None:
         """A short recall for the event loop; None if it would take long or wait."""
         few = fields.get("limit", 1) <= FEW_HITS and not fields.get("scopes")
         return self._engine.at_once(scope) if few else None

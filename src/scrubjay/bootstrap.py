@@ -24,7 +24,7 @@ from scrubjay.engine.scope.keyring import INSTALLATION
 from scrubjay.engine.transfer import move
 from scrubjay.model.errors import InvalidRequest, KeyMissing, Locked, NotFound
 from scrubjay.model.purposes import UsePurpose
-from scrubjay.model.results import Exhibit, Migrated
+from scrubjay.model.results import FileInspection, Migrated
 from scrubjay.model.scope import Quota, check_place
 from scrubjay.model.turns import Piece, Turn
 from scrubjay.ports import (
@@ -505,7 +505,7 @@ def strays(settings: Settings) -> list[str]:
         return list(store.strays())
 
 
-def inspect(path: Path) -> Exhibit:
+def inspect(path: Path) -> FileInspection:
     """Inspect a file without a key: a file of the store, or any other by its bytes."""
     try:
         raw = path.read_bytes()

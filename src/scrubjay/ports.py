@@ -20,7 +20,7 @@ from msgspec import Struct
 from scrubjay.model.errors import OutcomeUnknown
 from scrubjay.model.jobs import Consolidated, ModelAnswer, Restated
 from scrubjay.model.memory import Kind
-from scrubjay.model.results import Exhibit
+from scrubjay.model.results import FileInspection
 from scrubjay.model.rows import AuditRow, BackupEntry, CatalogEntry, Collection, Head, Row
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Extracted, Piece, Turn
@@ -310,7 +310,7 @@ class Store(Protocol):
     def check(self, address: str) -> Sequence[str]:
         """Structural faults of the scope's file, one sentence each."""
 
-    def inspect(self, address: str) -> Exhibit:
+    def inspect(self, address: str) -> FileInspection:
         """The scope's file as seen without a key; NotFound if the scope does not exist."""
 
     def raw(self, address: str) -> Iterator[tuple[str, bytes]]:

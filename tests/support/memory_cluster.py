@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from scrubjay.adapters.stores.memory import MemoryStore
 from scrubjay.model.errors import Busy, OutcomeUnknown, StoreError
-from scrubjay.model.results import Exhibit
+from scrubjay.model.results import FileInspection
 from scrubjay.model.rows import Head
 from scrubjay.ports import Catalog, Reach, Result, Shared, Slots, Tx, View, pass_by
 
@@ -179,7 +179,7 @@ class MemoryNode:
     def check(self, address: str) -> Sequence[str]:
         return self.ask("check", lambda: self._cluster.primary.check(address))
 
-    def inspect(self, address: str) -> Exhibit:
+    def inspect(self, address: str) -> FileInspection:
         return self.ask("inspect", lambda: self._cluster.primary.inspect(address))
 
     def raw(self, address: str) -> Iterator[tuple[str, bytes]]:

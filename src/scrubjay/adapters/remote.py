@@ -32,7 +32,7 @@ class Unanswered(Exception):
     """The endpoint gave no answer; the text continues a sentence that begins with its name."""
 
 
-class Late(Unanswered):
+class RemoteTimeout(Unanswered):
     """The deadline passed."""
 
 
@@ -151,12 +151,12 @@ class Remote:
                 chance = 0.5 + int.from_bytes(self._clock.random(2)) / 2**17
                 pause = min(max(FIRST_PAUSE * 2 ** (attempt - 1) * chance, wait), LONGEST_PAUSE)
                 if deadline is not None and self._clock.monotonic() + pause >= deadline:
-                    raise Late("did not answer by the deadline.")
+                    raise RemoteTimeout("did not answer by the deadline.")
                 self._sleep(pause)
         if isinstance(failure, Unanswered):
             raise failure
         if isinstance(failure, TimeoutError):
-            raise Late("did not answer in time.") from failure
+            raise RemoteTimeout("did not answer in time.") from failure
         raise Unanswered("cannot be reached.") from failure
 
     def _ask(

@@ -35,7 +35,7 @@ from scrubjay.surfaces.clawdapus.descriptor import RECALL_SECONDS, TOKEN_VARIABL
 if TYPE_CHECKING:
     from uvicorn import Server
 
-    from scrubjay.conversation.replay import Pulled
+    from scrubjay.conversation.replay import ReplayReport
     from scrubjay.service.issuer import Trust
     from scrubjay.service.server import Listening
     from scrubjay.service.service import MountedPaths
@@ -564,7 +564,7 @@ def pull(
     _check_installed()
     from dataclasses import asdict
 
-    from scrubjay.conversation.replay import Pulled
+    from scrubjay.conversation.replay import ReplayReport
     from scrubjay.surfaces.clawdapus import history
 
     url = reading.variable(history.URL_VARIABLE)
@@ -577,7 +577,7 @@ def pull(
         )
     fetch = history.HistorySource(url=url, token=reading.variable(history.TOKEN_VARIABLE)).fetch
 
-    def progress(pulled: Pulled) -> None:
+    def progress(pulled: ReplayReport) -> None:
         if pulled.seen % 500 == 0:
             render.say(f"{pulled.agent}: {pulled.seen:,} entries, up to {pulled.last}")
 
@@ -587,7 +587,7 @@ def pull(
             try:
                 scope = _scope(engine, one, pod)
             except InvalidRequest as error:
-                done.append(Pulled(one, error=f"{error.message} {error.hint}"))
+                done.append(ReplayReport(one, error=f"{error.message} {error.hint}"))
                 continue
             done.append(
                 history.pull(engine, one, fetch, scope=scope, after=since, progress=progress)
@@ -615,7 +615,7 @@ def _scope(engine: Kernel, agent: str, pods: Sequence[str]) -> Scope:
     return known[0]
 
 
-def _show_pulled(done: list[Pulled]) -> None:
+def _show_pulled(done: list[ReplayReport]) -> None:
     from scrubjay.conversation.replay import PAGE
 
     for one in done:

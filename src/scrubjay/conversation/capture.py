@@ -15,7 +15,7 @@ from scrubjay.model.clean import clean
 from scrubjay.model.text import TURN_BYTES
 
 
-class Said(NamedTuple):
+class CapturedTurn(NamedTuple):
     """The two sides of a turn, ready to be recorded, and what memory had shown in it."""
 
     user: str
@@ -23,7 +23,7 @@ class Said(NamedTuple):
     shown: str
 
 
-def capture(request: object, answer: str, *, sent_on: object = None) -> Said:
+def capture(request: object, answer: str, *, sent_on: object = None) -> CapturedTurn:
     """Capture a turn: the last user message of a request, and the answer, each within its limit.
 
     Where only the forwarded request is known, of its messages those that the proxy added are none.
@@ -33,7 +33,7 @@ def capture(request: object, answer: str, *, sent_on: object = None) -> Said:
         users = [one for one in messages.user_texts(sent_on) if not echo.added(one)]
     said = next((one for one in reversed([echo.cut(one).strip() for one in users]) if one), "")
     shown = [one for text in messages.all_texts(sent_on) for one in echo.injected(text)]
-    return Said(_bounded(said), _bounded(answer), _bounded("\n".join(shown)))
+    return CapturedTurn(_bounded(said), _bounded(answer), _bounded("\n".join(shown)))
 
 
 def _bounded(text: str) -> str:

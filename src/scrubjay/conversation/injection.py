@@ -18,7 +18,7 @@ from typing import Final
 
 from scrubjay import files
 from scrubjay.engine import Kernel
-from scrubjay.engine.search.verbs import Short
+from scrubjay.engine.search.verbs import InlineRecall
 from scrubjay.model import echo
 from scrubjay.model.clean import one_line
 from scrubjay.model.errors import InvalidRequest, NotFound
@@ -112,7 +112,7 @@ class Mixer:
     """Chooses the blocks for one question, without duplicates."""
 
     def __init__(
-        self, engine: Kernel, context: PromptContext, seconds: float, short: Short | None = None
+        self, engine: Kernel, context: PromptContext, seconds: float, short: InlineRecall | None
     ) -> None:
         self._engine = engine
         self._recall = engine.recall if short is None else short.recall

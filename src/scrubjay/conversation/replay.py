@@ -37,7 +37,7 @@ Read = Callable[[Line], Record | None]
 
 
 @dataclass(slots=True)
-class Pulled:
+class ReplayReport:
     """Result of the replay of one agent: counts of its lines."""
 
     agent: str
@@ -78,13 +78,13 @@ class Pulled:
 def replay(
     engine: Kernel,
     scope: Scope,
-    pulled: Pulled,
+    pulled: ReplayReport,
     fetch: Fetch,
     read: Read,
     *,
     after: datetime | None = None,
-    progress: Callable[[Pulled], None] = lambda _: None,
-) -> Pulled:
+    progress: Callable[[ReplayReport], None] = lambda _: None,
+) -> ReplayReport:
     """Replay a history into a scope; known turns are skipped.
 
     Errors are in the result, so that the histories of other agents go on.
@@ -106,7 +106,7 @@ def replay(
 
 
 def _lines(
-    fetch: Fetch, after: datetime | None, pulled: Pulled
+    fetch: Fetch, after: datetime | None, pulled: ReplayReport
 ) -> Iterator[tuple[bytes | None, Line | None]]:
     """All lines after a time, each once, page by page; none is kept but by its digest."""
     seen: set[bytes] = set()
@@ -126,7 +126,7 @@ def _lines(
         after, seen = onward(times, after, pulled), digests
 
 
-def onward(times: list[datetime | None], after: datetime | None, pulled: Pulled) -> datetime:
+def onward(times: list[datetime | None], after: datetime | None, pulled: ReplayReport) -> datetime:
     """After which time the next page begins, given those of the lines of this one.
 
     What may still come of a time that is passed over is lost, so as little as can be is: a page

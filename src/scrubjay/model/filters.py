@@ -80,8 +80,8 @@ class Filter(CheckedRequest, frozen=True, kw_only=True):
     archived: Annotated[
         bool | None,
         doc(
-            "Archived memories: false leaves them out, true lists them alone, null lists "
-            "them with all others. They are never searched."
+            "Archived memories: left out unless given; true lists them alone, null with all "
+            "others. They are never searched."
         ),
     ] = False
 

@@ -471,7 +471,7 @@ class Report(Result, frozen=True, kw_only=True):
         force_setattr(self, "sound", not self.problems)
 
 
-class Exhibit(Result, frozen=True, kw_only=True):
+class FileInspection(Result, frozen=True, kw_only=True):
     """Contents of one file as seen without a key."""
 
     title: Annotated[str, doc("The type of the file, in words.")]

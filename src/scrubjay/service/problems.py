@@ -54,7 +54,7 @@ _TITLES: Final = {
 }
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class InvalidField(Struct, frozen=True, kw_only=True):
     """One invalid field of a request."""
 
     pointer: Annotated[str, Meta(description="The JSON pointer of the field.")]
@@ -73,7 +73,7 @@ class ProblemDocument(Struct, frozen=True, kw_only=True, omit_defaults=True):
     instance: Annotated[str, Meta(description="The request as a URN.")] = ""
     hint: Annotated[str, Meta(description="What to do about it.")] = ""
     request_id: Annotated[str, Meta(description="The request's id in the log.")] = ""
-    errors: Annotated[tuple[Place, ...], Meta(description="The fields that are wrong.")] = ()
+    errors: Annotated[tuple[InvalidField, ...], Meta(description="The fields that are wrong.")] = ()
 
 
 class Problem(Exception):  # the name RFC 9457 gives it
@@ -86,7 +86,7 @@ class Problem(Exception):  # the name RFC 9457 gives it
         detail: str,
         *,
         hint: str | None = None,
-        places: Sequence[Place] = (),
+        places: Sequence[InvalidField] = (),
         headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(detail)
@@ -142,7 +142,7 @@ def of_field(error: ValidationError, refused: ScrubjayError | None = None) -> Pr
     pointer = "#/" + "/".join(part.replace("~", "~0").replace("/", "~1") for part in parts)
     if refused is None:
         refused = errors.InvalidRequest("One field is not as described.")
-    place = Place(pointer=pointer, detail=refused.message)
+    place = InvalidField(pointer=pointer, detail=refused.message)
     return Problem(422, refused.code, refused.message, hint=refused.hint, places=[place])
 
 

@@ -298,7 +298,7 @@ TOGETHER_BYTES: Final = 256 * 1024 * 1024
 """Size limit of the bodies of all requests in progress, together."""
 
 
-class Room:
+class BodyBudget:
     """Memory limit of all request bodies together; used only on the event loop."""
 
     def __init__(self, most: int = TOGETHER_BYTES) -> None:
@@ -397,7 +397,7 @@ class Service:
         self.metrics = Metrics()
         self.background = Background(engine, clock, self.metrics)
         crew = self.options.crew
-        self.room = Room(TOGETHER_BYTES // (crew.workers if crew else 1))
+        self.room = BodyBudget(TOGETHER_BYTES // (crew.workers if crew else 1))
         self.signer = Signer(self.keys.signing_secret())
         self.meter = Meter(self.options.rates, clock, engine.shared, self.signer)
         self.spans = Spans(self.signer, clock, content=self.options.trace_content)

@@ -12,7 +12,7 @@ import pytest
 
 from scrubjay import bootstrap, settings
 from scrubjay.cli.app import run
-from scrubjay.conversation.replay import PAGE, Pulled
+from scrubjay.conversation.replay import PAGE, ReplayReport
 from scrubjay.engine import Kernel
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.requests import Forget, TurnsRequest
@@ -35,7 +35,9 @@ def source(historian: Historian) -> HistorySource:
     return HistorySource(url=historian.url, token=TOKEN)
 
 
-def pulled_from(engine: Kernel, source: HistorySource, *, after: datetime | None = None) -> Pulled:
+def pulled_from(
+    engine: Kernel, source: HistorySource, *, after: datetime | None = None
+) -> ReplayReport:
     return pull(engine, "analyst", source.fetch, scope=SCOPE, after=after)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from scrubjay.adapters.remote import BadStatus, Late, Remote, Unanswered
+from scrubjay.adapters.remote import BadStatus, Remote, RemoteTimeout, Unanswered
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.ports import Clock, SystemClock
 from scrubjay.service.issuer import check_url
@@ -105,7 +105,7 @@ def test_an_endpoint_that_drips_is_given_up_at_the_deadline(drip: str) -> None:
     with dripping(*DRIPS[drip]) as (port, _):
         slow = remote(f"http://127.0.0.1:{port}", seconds=0.3, clock=SystemClock(), attempts=1)
         begun = time.monotonic()
-        with pytest.raises(Late):
+        with pytest.raises(RemoteTimeout):
             slow.post("/embeddings", b"{}", {}, most_bytes=100_000)
         assert time.monotonic() - begun < 3
 

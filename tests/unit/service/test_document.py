@@ -93,6 +93,6 @@ def test_a_fixed_pair_is_described_item_by_item_in_valid_json_schema() -> None:
         jsonschema_rs.meta.validate(
             schema | {"$schema": "https://json-schema.org/draft/2020-12/schema"}
         )
-    pair = schemas["Exhibit"]["properties"]["facts"]["items"]
+    pair = schemas["FileInspection"]["properties"]["facts"]["items"]
     assert pair["prefixItems"] == [{"type": "string"}] * 2
     assert (pair["minItems"], pair["maxItems"], pair["items"]) == (2, 2, False)

@@ -31,7 +31,7 @@ from scrubjay.model.memory import Memory
 from scrubjay.model.scope import Scope
 from scrubjay.service.problems import Problem
 from scrubjay.service.server import JsonLines, Listening, bind, server
-from scrubjay.service.service import Options, Rates, Room, Service
+from scrubjay.service.service import BodyBudget, Options, Rates, Service
 from tests.certificates import certificate_for_localhost
 from tests.serving import serving
 from tests.support.engines import MemoryHome
@@ -228,7 +228,7 @@ def test_every_answer_says_how_much_may_still_be_asked_for(
 
 
 def test_bodies_that_are_too_large_together_are_told_to_come_back() -> None:
-    room = Room(100)
+    room = BodyBudget(100)
     with room.share() as take:
         take(b"x" * 60)
         with room.share() as other:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from scrubjay.adapters.remote import Late, Remote, Sleep, Unanswered
+from scrubjay.adapters.remote import Remote, RemoteTimeout, Sleep, Unanswered
 from scrubjay.model.errors import EmbedderError, InvalidRequest, Timeout
 from scrubjay.ports import Clock, Floats
 
@@ -114,7 +114,7 @@ class OpenAIEmbedder:
                 deadline=deadline,
             )
         except Unanswered as error:
-            kind = Timeout if isinstance(error, Late) else EmbedderError
+            kind = Timeout if isinstance(error, RemoteTimeout) else EmbedderError
             raise kind(f"The embedding endpoint {error}") from error
         return self._vectors(raw, len(texts))
 

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from scrubjay.model.errors import Conflict, NotFound, StoreError
-from scrubjay.model.results import Exhibit
+from scrubjay.model.results import FileInspection
 from scrubjay.model.rows import AuditRow, BackupEntry, CatalogEntry, Collection, Head, Position, Row
 from scrubjay.model.scope import check_place
 from scrubjay.ports import (
@@ -505,10 +505,10 @@ class MemoryStore:
         self._state(address)
         return []
 
-    def inspect(self, address: str) -> Exhibit:
+    def inspect(self, address: str) -> FileInspection:
         rows = self._state(address).rows
         facts = tuple((f"{name.value} rows", str(len(some))) for name, some in rows.items())
-        return Exhibit(title="a scope: sealed rows", facts=facts)
+        return FileInspection(title="a scope: sealed rows", facts=facts)
 
     def raw(self, address: str) -> Iterator[tuple[str, bytes]]:
         self._check_open()

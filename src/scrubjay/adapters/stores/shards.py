@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any, Final, TypeVar
 
 from scrubjay.model.errors import NotFound, OutcomeUnknown, StoreError
-from scrubjay.model.results import Exhibit
+from scrubjay.model.results import FileInspection
 from scrubjay.model.rows import MOVED, Due, Head
 from scrubjay.ports import Catalog, Result, Shared, Slots, Store, Tx, View, every_entry
 
@@ -216,7 +216,7 @@ class ShardedStore:
     def check(self, address: str) -> Sequence[str]:
         return self.on(address, lambda store: store.check(address))
 
-    def inspect(self, address: str) -> Exhibit:
+    def inspect(self, address: str) -> FileInspection:
         return self.on(address, lambda store: store.inspect(address))
 
     def raw(self, address: str) -> Iterator[tuple[str, bytes]]:

@@ -42,7 +42,7 @@ _BATCH: Final = 64
 _log = logging.getLogger(__name__)
 
 
-class Waiting(Struct, frozen=True, kw_only=True):
+class InboxEntry(Struct, frozen=True, kw_only=True):
     """A write that waits, and who made it."""
 
     caller: Caller
@@ -59,7 +59,7 @@ def post_memory(opened: OpenScope, request: Retain, caller: Caller) -> Retained:
         id=request.id or f"mem-{clock.new_id()}",
         said_at=request.said_at or clock.now(),
     )
-    _post(opened, Waiting(caller=caller, retain=request))
+    _post(opened, InboxEntry(caller=caller, retain=request))
     return Retained(id=str(request.id), outcome=Outcome.WAITING, redacted=redacted)
 
 
@@ -71,11 +71,11 @@ def post_turn(opened: OpenScope, request: Record, caller: Caller) -> Recorded:
     request = replace(
         request, id=request.id or f"turn-{clock.new_id()}", at=request.at or clock.now()
     )
-    _post(opened, Waiting(caller=caller, record=request))
+    _post(opened, InboxEntry(caller=caller, record=request))
     return Recorded(id=str(request.id), outcome=Outcome.WAITING)
 
 
-def _post(opened: OpenScope, waiting: Waiting) -> None:
+def _post(opened: OpenScope, waiting: InboxEntry) -> None:
     body, box = msgspec.json.encode(waiting), vault.Inbox()
     if len(body) > MOST_BYTES:
         raise LimitReached("That is too long to wait in an inbox.", hint="Send it once unlocked.")
@@ -140,24 +140,24 @@ def drain(opened: OpenScope) -> Unlocked:
 
 def _batch(
     opened: OpenScope, view: View, box: vault.Inbox
-) -> tuple[UserKey | None, list[Waiting | None]]:
+) -> tuple[UserKey | None, list[InboxEntry | None]]:
     """The oldest writes that wait; None for one that does not open."""
     state = user_keys.read(opened, view)
     if state is None or not state.waiting:
         return state, []
     private = user_keys.private_key(opened, view)
-    found = list[Waiting | None]()
+    found = list[InboxEntry | None]()
     for number in range(state.first, min(state.end, state.first + _BATCH)):
         try:
             body = box.unseal(private, view.value(_name(number)) or b"", _place(opened, number))
-            found.append(msgspec.json.decode(body, type=Waiting))
+            found.append(msgspec.json.decode(body, type=InboxEntry))
         except (SealBroken, msgspec.MsgspecError) as error:
             _log.warning("inbox.damaged", extra={"error": type(error).__name__})
             found.append(None)
     return state, found
 
 
-def _take(opened: OpenScope, waiting: Waiting | None) -> str:
+def _take(opened: OpenScope, waiting: InboxEntry | None) -> str:
     """Carry out one write as its writer may; its outcome, empty if it is refused."""
     if waiting is None:
         return ""

@@ -41,7 +41,7 @@ _FINISH_SECONDS = 5.0
 _log = logging.getLogger(__name__)
 
 
-class Doomed(Struct):
+class Targets(Struct):
     """Rows to erase, by their ids."""
 
     memories: dict[bytes, Row] = {}
@@ -77,9 +77,9 @@ class Doomed(Struct):
         """The ids of all of them."""
         return (*self.memories, *self.turns, *self.entries, *self.documents)
 
-    def joined(self, other: Doomed) -> Doomed:
+    def joined(self, other: Targets) -> Targets:
         """All rows of both."""
-        return Doomed(
+        return Targets(
             self.memories | other.memories,
             self.turns | other.turns,
             self.entries | other.entries,
@@ -88,7 +88,7 @@ class Doomed(Struct):
         )
 
 
-class Copies(Doomed):
+class Copies(Targets):
     """Copies of what is to be forgotten: memories, and sentences of turns."""
 
     sentences: list[CopiedSentence] = []
@@ -103,10 +103,10 @@ class Copies(Doomed):
         return len(self.memories) + len(self.sentences)
 
 
-class Taken(Struct):
+class ErasureResult(Struct):
     """Result of one erasing transaction."""
 
-    rows: Doomed
+    rows: Targets
     cells: list[ErasedCell] = []
     already: int = 0
     derived: int = 0
@@ -137,7 +137,7 @@ def forget(
 
         before = opened.read(search)
 
-    def erase(tx: Tx) -> Taken:
+    def erase(tx: Tx) -> ErasureResult:
         if expected is not None:
             # A row says which state it is, damaged or not.
             if (row := living(tx, Collection.MEMORY, ids[0])) is None:
@@ -168,9 +168,9 @@ def delete_conversation(opened: OpenScope, request: DeleteConversation, caller: 
     Its name may be used again.
     """
 
-    def erase(tx: Tx) -> Taken:
+    def erase(tx: Tx) -> ErasureResult:
         rows = conversations.deletable(opened, tx, request.conversation, request.expected_revision)
-        doomed = Doomed(entries=rows)
+        doomed = Targets(entries=rows)
         taken = take(opened, tx, doomed, doomed, verb="delete_conversation", actor=caller.actor)
         sessions.spend(opened, tx, caller.allowances)
         return taken
@@ -269,9 +269,9 @@ def _written(one: Held) -> datetime:
     return one.at if isinstance(one, Entry) else one.updated_at
 
 
-def of_session(opened: OpenScope, view: View, session: str) -> Doomed:
+def of_session(opened: OpenScope, view: View, session: str) -> Targets:
     """Rows written by a session, and the conversation of its name."""
-    found, hashed = Doomed(), opened.session_hash(session)
+    found, hashed = Targets(), opened.session_hash(session)
     for collection, rows in found.by_collection.items():
         rows.update((row.id, row) for row in view.rows_of_session(collection, hashed))
     if (record := conversations.find(opened, view, session)) is not None:
@@ -286,9 +286,9 @@ def missing(opened: OpenScope, view: View, ids: Iterable[str]) -> list[str]:
     return [id for id, row_id in rows.items() if row_id not in there and row_id not in buried]
 
 
-def present(view: View, ids: Iterable[bytes]) -> Doomed:
+def present(view: View, ids: Iterable[bytes]) -> Targets:
     """The rows that exist and are not erased."""
-    found = Doomed()
+    found = Targets()
     for row_id in ids:
         for collection, rows in found.by_collection.items():
             if row := living(view, collection, row_id):
@@ -314,19 +314,19 @@ def _with_rests(opened: OpenScope, view: View, request: Forget, ids: list[bytes]
 
 
 def _doomed(
-    opened: OpenScope, view: View, request: Forget, named: Doomed, before: Copies | None = None
-) -> tuple[Doomed, Copies]:
+    opened: OpenScope, view: View, request: Forget, named: Targets, before: Copies | None = None
+) -> tuple[Targets, Copies]:
     """The rows to erase, and the copies of what is named, which are among them if requested."""
     doomed = closure(opened, view, named)
     copies = find_copies(opened, view, named, doomed, before)
     if request.copies:
-        both = named.joined(Doomed(copies.memories))
+        both = named.joined(Targets(copies.memories))
         doomed = closure(opened, view, both, cut=copies)
     return doomed, copies
 
 
 def find_copies(
-    opened: OpenScope, view: View, named: Doomed, doomed: Doomed, before: Copies | None
+    opened: OpenScope, view: View, named: Targets, doomed: Targets, before: Copies | None
 ) -> Copies:
     """What says the same as the named memories, and is not to be erased anyway.
 
@@ -405,7 +405,7 @@ def _cut_copies(
     return True
 
 
-def _told(opened: OpenScope, view: View, named: Doomed) -> tuple[dict[str, int], dict[str, int]]:
+def _told(opened: OpenScope, view: View, named: Targets) -> tuple[dict[str, int], dict[str, int]]:
     """Trust of each text to be forgotten, by its normal form: of the whole and of each sentence."""
     whole, parts = dict[str, int](), dict[str, int]()
     waiting = list(named.memories.values())
@@ -430,11 +430,11 @@ def _told(opened: OpenScope, view: View, named: Doomed) -> tuple[dict[str, int],
 def closure(
     opened: OpenScope,
     view: View,
-    named: Doomed,
+    named: Targets,
     *,
     versions: bool = True,
     cut: Copies | None = None,
-) -> Doomed:
+) -> Targets:
     """Transitive closure: the named rows, everything derived, and earlier versions.
 
     An earlier version is the same memory before a correction: hidden, so nobody could name it,
@@ -442,7 +442,7 @@ def closure(
     episode, and with the turns that only repeated it. Without `versions`, only derived rows are
     added. Lineage leads through rows that purge erased.
     """
-    found, passed = named.joined(Doomed()), set(named.gone)
+    found, passed = named.joined(Targets()), set(named.gone)
 
     def follow(ids: Iterable[bytes], *, earlier: bool) -> None:
         waiting = list(ids)
@@ -486,12 +486,12 @@ def closure(
     return found
 
 
-def _token(opened: OpenScope, doomed: Doomed) -> str:
+def _token(opened: OpenScope, doomed: Targets) -> str:
     """The token that confirms an erasure of exactly these rows, some of them only cut."""
     return opened.token((*doomed.ids, *(b"cut" + one for one in doomed.rests)))
 
 
-def _check_confirmed(opened: OpenScope, request: Forget, doomed: Doomed, copies: Copies) -> None:
+def _check_confirmed(opened: OpenScope, request: Forget, doomed: Targets, copies: Copies) -> None:
     """Refuse unless the preview token matches what would be erased now."""
     if request.confirm is None:
         if request.query is not None:
@@ -514,7 +514,7 @@ def _check_confirmed(opened: OpenScope, request: Forget, doomed: Doomed, copies:
         )
 
 
-def _known(tx: Tx, request: Forget, ids: list[bytes], *, turns_only: bool) -> tuple[Doomed, int]:
+def _known(tx: Tx, request: Forget, ids: list[bytes], *, turns_only: bool) -> tuple[Targets, int]:
     """The rows to erase, and how many were erased before.
 
     Refuses an unknown id, unless `unseen` ones are allowed.
@@ -522,7 +522,7 @@ def _known(tx: Tx, request: Forget, ids: list[bytes], *, turns_only: bool) -> tu
     found, already = present(tx, ids), 0
     buried, there = tx.buried(ids), set(found.ids)
     if turns_only:
-        found = Doomed(turns=found.turns)
+        found = Targets(turns=found.turns)
     for place, row_id in enumerate(ids):
         if row_id in there:
             continue
@@ -540,10 +540,10 @@ def _known(tx: Tx, request: Forget, ids: list[bytes], *, turns_only: bool) -> tu
 
 
 def take(
-    opened: OpenScope, tx: Tx, doomed: Doomed, named: Doomed, *, verb: str, actor: Actor
-) -> Taken:
+    opened: OpenScope, tx: Tx, doomed: Targets, named: Targets, *, verb: str, actor: Actor
+) -> ErasureResult:
     """Erase rows, of which the `named` were requested, and mark the follow-up work as due."""
-    taken = Taken(rows=doomed, derived=len(doomed) - len(named))
+    taken = ErasureResult(rows=doomed, derived=len(doomed) - len(named))
     if not doomed:
         return taken
     memories = [opened.unseal_sound(row) for row in doomed.memories.values()]
@@ -587,7 +587,7 @@ def erase_row(
     tx.bury([row.id] if row.key is None or not keyed else [row.id, row.key])
 
 
-def carry_out(opened: OpenScope, erase: Callable[[Tx], Taken], verb: str) -> Erasure:
+def carry_out(opened: OpenScope, erase: Callable[[Tx], ErasureResult], verb: str) -> Erasure:
     """Run an erasing transaction, push tombstones, rotate the keys; returns the receipt."""
     ports, address = opened.ports, opened.address
     taken = opened.write(erase, frozen_too=True, erasing=True)

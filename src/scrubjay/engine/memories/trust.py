@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from scrubjay.engine.ledger import derivation
 from scrubjay.engine.ledger.derivation import outdated
 from scrubjay.engine.memories.forget import (
-    Taken,
+    ErasureResult,
     carry_out,
     closure,
     forget,
@@ -96,7 +96,7 @@ def _check_human(actor: Actor) -> None:
 def revoke(opened: OpenScope, request: Revoke, caller: Caller) -> Erasure:
     """Undo the writes of a session or channel; on return they are gone and cannot come back."""
 
-    def erase(tx: Tx) -> Taken:
+    def erase(tx: Tx) -> ErasureResult:
         if request.session is not None:
             named = of_session(opened, tx, request.session)
         else:

@@ -53,7 +53,7 @@ CHANGES: Final = 32
 """Maximum number of changes to catch up with."""
 
 
-class Short:
+class InlineRecall:
     """A short recall of one scope; its index is locked until the end of the block.
 
     It neither advances due work nor evicts other indexes, which may take long; the next recall in
@@ -64,7 +64,7 @@ class Short:
         self._indexed = indexed
         self._held = held
 
-    def __enter__(self) -> Short:
+    def __enter__(self) -> InlineRecall:
         return self
 
     def __exit__(
@@ -92,7 +92,7 @@ class Short:
         return recall.recall([self._indexed], request, caller, local=local, also=also)
 
 
-def short(indexed: OpenIndex) -> Short | None:
+def short(indexed: OpenIndex) -> InlineRecall | None:
     """A short recall of the scope; None if it would take long or wait for a lock."""
     opened = indexed.opened
     if opened.ports.embedder.costly or not indexed.lock.acquire(blocking=False):
@@ -111,7 +111,7 @@ def short(indexed: OpenIndex) -> Short | None:
         # What is due is for a thread to advance: were it never asked, it would stay due.
         if not (head.due or opened.counters.late) and 0 <= head.memory.seq - index.seq <= CHANGES:
             indexed.seen = head
-            return Short(indexed, held.pop_all())
+            return InlineRecall(indexed, held.pop_all())
     return None
 
 
@@ -182,7 +182,7 @@ class SearchVerbs(OpenScopes):
 
         return ranking.full_score(by_words=by_words)
 
-    def at_once(self, scope: Scope) -> Short | None:
+    def at_once(self, scope: Scope) -> InlineRecall | None:
         """A short recall for the event loop; None if it would take long or wait for a lock."""
         self._check_open()
         opened = self._opened.get(scope)

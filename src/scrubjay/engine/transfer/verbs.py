@@ -28,8 +28,8 @@ from scrubjay.model.results import (
     AuditEvent,
     BackedUp,
     Erasure,
-    Exhibit,
     Exported,
+    FileInspection,
     Loaded,
     MovedScope,
     Report,
@@ -138,7 +138,9 @@ class TransferVerbs(SearchVerbs):
         """Check the integrity of the scope: decrypt everything, and check every invariant."""
         return verifying.verify(self._open(scope, create=False))
 
-    def inspect(self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER) -> Exhibit:
+    def inspect(
+        self, scope: Scope, request: NoFields = NOTHING, caller: Caller = USER
+    ) -> FileInspection:
         """What a thief of the scope's data file can read without a key."""
         opened = self._open(scope, create=False)
         opened.note_read("inspect", caller.actor)

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 from urllib.parse import quote, urlsplit
 
-from scrubjay.conversation.replay import PAGE, Line, Pulled, replay
+from scrubjay.conversation.replay import PAGE, Line, ReplayReport, replay
 from scrubjay.engine import Kernel
 from scrubjay.model.errors import Forbidden, InvalidRequest, NotFound, ScrubjayError
 from scrubjay.model.scope import Scope
@@ -37,8 +37,8 @@ def pull(
     *,
     scope: Scope,
     after: datetime | None = None,
-    progress: Callable[[Pulled], None] = lambda _: None,
-) -> Pulled:
+    progress: Callable[[ReplayReport], None] = lambda _: None,
+) -> ReplayReport:
     """Replay an agent's history; known turns are skipped, so it is idempotent."""
 
     def read(line: Line) -> Record | None:
@@ -50,7 +50,7 @@ def pull(
 
     fetch_of_agent = partial(fetch, agent)
     return replay(
-        engine, scope, Pulled(agent), fetch_of_agent, read, after=after, progress=progress
+        engine, scope, ReplayReport(agent), fetch_of_agent, read, after=after, progress=progress
     )
 
 

@@ -215,7 +215,7 @@ class Plane:
         question, blocks = entries.asked(body), list[Block]()
         with suppress(NotFound):
             self._ready(question.scope, create=False)
-            blocks = Mixer(self._engine, question, seconds).blocks(BLOCKS)
+            blocks = Mixer(self._engine, question, seconds, None).blocks(BLOCKS)
         return replace(render(blocks), scope=question.scope)
 
     def retain(self, body: entries.Fields) -> Reply:

@@ -18,7 +18,7 @@ from scrubjay.adapters.stores.postgres.connections import Connections, Database,
 from scrubjay.adapters.stores.postgres.schema import EACH, QUERIES, SCOPED
 from scrubjay.adapters.stores.postgres.transaction import PostgresTx, PostgresView
 from scrubjay.model.errors import OutcomeUnknown
-from scrubjay.model.results import Exhibit
+from scrubjay.model.results import FileInspection
 from scrubjay.model.rows import BackupEntry, CatalogEntry, Collection, Head
 from scrubjay.model.scope import check_place
 from scrubjay.ports import CATALOG_PAGE, Failpoint, Reach, Result, Tx, pass_by, patient
@@ -186,11 +186,11 @@ class PostgresStore:
                 )
         return found
 
-    def inspect(self, address: str) -> Exhibit:
+    def inspect(self, address: str) -> FileInspection:
         with self.read(address) as view:
             facts = [(f"{one.value} rows", str(view.count(one))) for one in Collection]
             facts += [("head", str(view.head()))]
-        return Exhibit(title="a scope: sealed rows", facts=tuple(facts))
+        return FileInspection(title="a scope: sealed rows", facts=tuple(facts))
 
     def raw(self, address: str) -> Iterator[tuple[str, bytes]]:
         """Every byte that a query can see; a server's files and log are searched on its disk."""

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from scrubjay.adapters.stores.sqlite import faults
 from scrubjay.adapters.stores.sqlite.schema import CATALOG, QUERIES, SCOPE, TABLES
 from scrubjay.adapters.stores.sqlite.transaction import SqliteView
-from scrubjay.model.results import Exhibit
+from scrubjay.model.results import FileInspection
 from scrubjay.model.rows import Collection
 
 MAGIC: Final = b"SQLite format 3\x00"
@@ -84,7 +84,7 @@ class _VfsFile(apsw.VFSFile):
         self.xClose()
 
 
-def inspect(path: Path, raw: bytes) -> Exhibit:
+def inspect(path: Path, raw: bytes) -> FileInspection:
     """Inspect a scope file or the catalog as a thief would, on a copy that leaves no trace.
 
     Of any other file it shows the bytes.
@@ -94,7 +94,7 @@ def inspect(path: Path, raw: bytes) -> Exhibit:
 
     if not raw.startswith(MAGIC):
         facts = (("first bytes", raw[:32].hex()),)
-        return Exhibit(title="a file of bytes", facts=facts, words=readable(raw))
+        return FileInspection(title="a file of bytes", facts=facts, words=readable(raw))
     with TemporaryDirectory(prefix="scrubjay-inspect-") as folder:
         copy, raw = Path(folder) / "copy", b""
         for suffix in ("", "-wal"):  # what is still in the log belongs to the file
@@ -122,7 +122,7 @@ def inspect(path: Path, raw: bytes) -> Exhibit:
     return replace(shown, words=readable(raw, own))
 
 
-def inspect_open(view: SqliteView, database: str) -> Exhibit:
+def inspect_open(view: SqliteView, database: str) -> FileInspection:
     """Inspect the file of a scope that is open, without a copy.
 
     Its bytes come through SQLite: to open and close it otherwise would drop the locks on it.
@@ -159,7 +159,7 @@ def _counts(view: SqliteView, *tables: str) -> dict[str, int]:
     }
 
 
-def _scope(view: SqliteView) -> Exhibit:
+def _scope(view: SqliteView) -> FileInspection:
     rows = _counts(view, *Collection)
     more = _counts(view, "tombstone", "lineage", "value", "audit")
     facts = [(f"{name} rows", str(number)) for name, number in rows.items()]
@@ -173,7 +173,7 @@ def _scope(view: SqliteView) -> Exhibit:
         sealed = "" if cell is None else f"{cell[:24].hex()}… ({len(cell)} bytes)"
         day = "" if expiry is None else str(expiry)
         shown.append((*map(str, numbers), row_id.hex(), day, sealed))
-    return Exhibit(
+    return FileInspection(
         title="a scope: sealed rows",
         facts=tuple(facts),
         columns=("seq", "born", "version", "epoch", "erased", "id", "expiry", "cell"),
@@ -182,10 +182,10 @@ def _scope(view: SqliteView) -> Exhibit:
     )
 
 
-def _catalog(view: SqliteView) -> Exhibit:
+def _catalog(view: SqliteView) -> FileInspection:
     counts = _counts(view, "entry", "tombstone", "receipt", "backup")
     query = "SELECT address, name, destroyed FROM entry ORDER BY address LIMIT ?"
-    return Exhibit(
+    return FileInspection(
         title="the catalog: which scope is in which file",
         facts=tuple((f"{name} rows", str(number)) for name, number in counts.items()),
         columns=("file", "sealed name", "destroyed"),

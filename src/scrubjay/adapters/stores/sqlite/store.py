@@ -17,7 +17,7 @@ from scrubjay.adapters.stores.sqlite.database import Ballast, FileKind, OpenFile
 from scrubjay.adapters.stores.sqlite.schema import CATALOG, QUERIES, SCOPE, Schema
 from scrubjay.adapters.stores.sqlite.transaction import SqliteTx, SqliteView, Statements
 from scrubjay.model.errors import SchemaTooNew, StoreError
-from scrubjay.model.results import Exhibit
+from scrubjay.model.results import FileInspection
 from scrubjay.model.rows import BackupEntry, CatalogEntry, Head
 from scrubjay.ports import CATALOG_PAGE, Reach, Result, Tx, View, every_entry, pass_by
 
@@ -134,7 +134,7 @@ class SqliteStore:
         except StoreError as error:
             return [error.message]
 
-    def inspect(self, address: str) -> Exhibit:
+    def inspect(self, address: str) -> FileInspection:
         from scrubjay.adapters.stores.sqlite.inspection import inspect_open
 
         with Reading(self._scopes, address) as view:
