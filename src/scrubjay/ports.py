@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -698,22 +698,33 @@ _WAITS: ContextVar[tuple[float, float] | None] = ContextVar("waits", default=Non
 """How long the waits of a verb may take, all together, and how long they have taken."""
 
 
-@contextmanager
-def patience(seconds: float = inf) -> Iterator[None]:
-    """Let the waits for locks inside take no longer than this, all of them together.
+class Patience:
+    """Lets the waits for locks inside take no longer than its time, all of them together.
 
     Together they take no longer than a store or keyring allows for one of them, either: a verb that
     takes ten locks does not wait ten times as long.
     """
-    limit, spent = outer = _WAITS.get() or (inf, 0.0)
-    token = _WAITS.set((min(limit, spent + seconds), spent))
-    try:
-        yield
-    finally:
-        spent = (_WAITS.get() or outer)[1]
-        _WAITS.reset(token)
+
+    __slots__ = ("_outer", "_seconds", "_token")
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def __enter__(self) -> None:
+        limit, spent = self._outer = _WAITS.get() or (inf, 0.0)
+        self._token = _WAITS.set((min(limit, spent + self._seconds), spent))
+
+    def __exit__(self, *_: object) -> None:
+        limit, spent = self._outer
+        spent = (_WAITS.get() or self._outer)[1]
+        _WAITS.reset(self._token)
         if _WAITS.get():
             _WAITS.set((limit, spent))
+
+
+def patience(seconds: float = inf) -> Patience:
+    """Let the waits for locks inside take no longer than this, all of them together."""
+    return Patience(seconds)
 
 
 def patient(timeout: float) -> float:

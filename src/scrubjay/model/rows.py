@@ -97,7 +97,7 @@ class Head(Struct, frozen=True, kw_only=True):
 
     def at(self, collection: Collection) -> Position:
         """The position of one collection."""
-        position: Position = getattr(self, collection.value)
+        position: Position = getattr(self, collection)
         return position
 
     def moved(self, collection: Collection, position: Position) -> Head:

@@ -31,7 +31,8 @@ class HeadColumns:
     def head(self) -> Head:
         """The head these columns make."""
         if self._head is None:
-            self._head = _head(tuple(self.columns))
+            # No head is met twice in what a transaction writes.
+            self._head = _made(*self.columns) if self.moved else _head(tuple(self.columns))
         return self._head
 
     def set(self, head: Head) -> None:
@@ -88,6 +89,10 @@ class HeadColumns:
 # a write moves one position of five.
 @lru_cache(maxsize=256)
 def _head(columns: tuple[Any, ...]) -> Head:
+    return _made(*columns)
+
+
+def _made(*columns: Any) -> Head:
     frozen, destroyed, audit_count, audit_mac, due, due_since = columns[_REST:]
     return Head(
         memory=_position(*columns[0:4]),

@@ -190,13 +190,12 @@ class OpenScope:
 
     def epoch(self, collection: Collection) -> int:
         """The epoch of a collection as last seen; every write checks it against the head."""
-        epoch: int = getattr(self._seen, collection.value).epoch
-        return epoch
+        return self._seen.at(collection).epoch
 
     @property
     def user_held(self) -> bool:
         """Whether one half of its keys is with its user."""
-        return self.epoch(Collection.MEMORY) >= USER_HELD
+        return self._seen.memory.epoch >= USER_HELD
 
     @property
     def locked(self) -> bool:
