@@ -1,4 +1,4 @@
-"""`python -m bench [NAME…] [--quick] [--output FILE]`: measure, and say so in Markdown."""
+"""`python -m bench [NAME…] [--quick] [--minutes N] [--output FILE]`: measure, as Markdown."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from shutil import which
 from time import perf_counter
 from typing import Final
 
@@ -47,6 +48,7 @@ BENCHMARKS: Final[dict[str, Callable[..., Section]]] = {
     "reading": reading.run,
     "guard": guarding.run,
     "recall": recalling.run,
+    "recall-musts": recalling.musts,
     "carapace": carapace.run,
     "serving": serving.run,
     "pod": serving.pod,
@@ -56,22 +58,32 @@ BENCHMARKS: Final[dict[str, Callable[..., Section]]] = {
     "databases": databases.run,
     "installed": installed.run,
 }
-LONG: Final = frozenset({"databases", "installed", "long-pod", "mix", "agents"})
+LASTING: Final = ("long-pod", "mix", "agents")
+"""Those that take as long as they are asked to."""
+LONG: Final = frozenset({"databases", "installed", "recall-musts", *LASTING})
 """Run only when named: minutes each, and one installs packages."""
+GROUPS: Final = {"table": ("recall-musts", "cpu", "batches", "cold", "serving", *LASTING)}
+"""`table`: every figure that has to be reached, in 20 minutes with `--minutes 4`."""
 RESULTS: Final = Path(__file__).parent / "results.md"
 
 
 def main() -> int:
     """Run what is asked for; a full run is written to `bench/results.md`."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join((*GROUPS, *BENCHMARKS)))
     parser.add_argument("--quick", action="store_true", help="a minute, to see that it works")
+    parser.add_argument(
+        "--minutes", type=float, default=10.0, help=f"how long {', '.join(LASTING)} take, each"
+    )
     parser.add_argument("--output", type=Path, help="where the report goes")
     chosen = parser.parse_args()
-    if unknown := [name for name in chosen.names if name not in BENCHMARKS]:
-        parser.error(f"no benchmark {unknown[0]}; there are {', '.join(BENCHMARKS)}")
-    names = chosen.names or [name for name in BENCHMARKS if name not in LONG]
-    report = _report(names, quick=chosen.quick)
+    asked = [one for name in chosen.names for one in GROUPS.get(name, (name,))]
+    if unknown := [name for name in asked if name not in BENCHMARKS]:
+        parser.error(f"no benchmark {unknown[0]}; there are {', '.join((*GROUPS, *BENCHMARKS))}")
+    names = asked or [name for name in BENCHMARKS if name not in LONG]
+    if "serving" in names and which("wrk") is None:
+        parser.error("serving is pressed by wrk, which is not on the PATH")
+    report = _report(names, quick=chosen.quick, seconds=60 * chosen.minutes)
     is_full = not chosen.names and not chosen.quick
     output = chosen.output or (RESULTS if is_full else None)
     if output is not None:
@@ -80,11 +92,11 @@ def main() -> int:
     return 0
 
 
-def _report(names: list[str], *, quick: bool) -> str:
+def _report(names: list[str], *, quick: bool, seconds: float) -> str:
     begun, load, was_busy = perf_counter(), machine.load(), machine.is_busy()
     with scratch() as folder:
         median, ninth = machine.sync_seconds(folder)
-    sections = [_run(name, quick=quick) for name in names]
+    sections = [_run(name, quick=quick, seconds=seconds) for name in names]
     preamble = [
         f"Made by `python -m bench{' --quick' if quick else ''}` in "
         f"{perf_counter() - begun:.0f} s. A figure is a median, in parentheses its quartiles; its "
@@ -102,10 +114,12 @@ def _report(names: list[str], *, quick: bool) -> str:
     return render(preamble, sections)
 
 
-def _run(name: str, *, quick: bool) -> Section:
-    begun = perf_counter()
-    section = BENCHMARKS[name](quick=quick)
-    print(f"{name}: {perf_counter() - begun:.0f} s", file=sys.stderr)
+def _run(name: str, *, quick: bool, seconds: float) -> Section:
+    begun, load = perf_counter(), machine.load()
+    lasting = {"seconds": seconds} if name in LASTING else {}
+    section = BENCHMARKS[name](quick=quick, **lasting)
+    section.notes.append(f"Load average {load} before, {machine.load()} after.")
+    print(f"{name}: {perf_counter() - begun:.0f} s\n\n{section}", file=sys.stderr, flush=True)
     return section
 
 

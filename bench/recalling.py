@@ -47,6 +47,15 @@ PLOT: Final = Path(__file__).parent / "recall.svg"
 
 def run(*, quick: bool) -> Section:
     """Recall beside the floor, cold opens, RAM, and many scopes under one shelf."""
+    return _over(QUICK if quick else SIZES, quick=quick, whole=True)
+
+
+def musts(*, quick: bool) -> Section:
+    """The same at the two sizes that have targets, without the picture and the many scopes."""
+    return _over(QUICK if quick else tuple(RECALL_SECONDS), quick=quick, whole=False)
+
+
+def _over(sizes: tuple[int, ...], *, quick: bool, whole: bool) -> Section:
     section = Section(
         "Recall",
         reason="docs/design.md says where the time goes; mind the machine's load above.",
@@ -59,9 +68,11 @@ def run(*, quick: bool) -> Section:
     )
     names = ("whole recall", "index + rank", "floor", "cold open", "retain", "forget")
     curves: Curves = {name: {} for name in names}
-    for size in QUICK if quick else SIZES:
+    for size in sizes:
         with scratch() as folder:
             _measure(section, curves, folder, size, quick=quick)
+    if not whole:
+        return section
     if not quick:
         PLOT.write_text(loglog("Cost against size", "memories in the scope", "ms", curves))
         section.notes.append(f"![Cost against size]({PLOT.name})")

@@ -103,5 +103,18 @@ def render(preamble: Sequence[str], sections: Sequence[Section]) -> str:
     summary = f"{wanted - len(missed)} of {wanted} targets reached."
     if missed:
         summary += " Not reached:\n\n" + "\n".join(missed)
-    parts = ["# Measurements", *preamble, summary, *map(str, sections)]
+    parts = ["# Measurements", *preamble, summary, _targets(sections), *map(str, sections)]
     return "\n\n".join(part.rstrip() for part in parts) + "\n"
+
+
+def _targets(sections: Sequence[Section]) -> str:
+    """Every figure that has a target, in one table."""
+    found = [
+        f"| {section.title}: {line.what} | {line.figure} | {line.ratio} | {line.target} | "
+        f"{'yes' if line.reached else '**no**'} |"
+        for section in sections
+        for line in section.lines
+        if line.reached is not None
+    ]
+    head = "| what | figure | ratio | target | reached |\n|---|---|---|---|---|"
+    return "\n".join(("## What was to be reached", "", head, *found))

@@ -23,13 +23,11 @@ IN_TIME: Final = 0.300
 """How long the proxy of a pod waits for a recall."""
 PLANE_RATE: Final = 100.0
 """Turns a second that a pod reports."""
-PLANE_SECONDS: Final = 600.0
 PLANE_QUICK: Final = 20.0
 BESIDE: Final = 10.0
 """Recalls a second beside them."""
 WAVES: Final = 6
 DRAINED: Final = 5.0
-MIX_SECONDS: Final = 600.0
 MIX_SHARE: Final = 0.7
 """The share of the highest rate at which the mix is asked."""
 AGENTS: Final = 64
@@ -119,9 +117,9 @@ def pod(*, quick: bool) -> Section:
     return _pod(PLANE_QUICK / 4 if quick else PLANE_QUICK)
 
 
-def long_pod(*, quick: bool) -> Section:
-    """The same for ten minutes."""
-    return _pod(30.0 if quick else PLANE_SECONDS)
+def long_pod(*, quick: bool, seconds: float) -> Section:
+    """The same for minutes."""
+    return _pod(30.0 if quick else seconds)
 
 
 def _pod(seconds: float) -> Section:
@@ -184,16 +182,16 @@ def _in_time(what: str, taken: Taken, asked: int) -> Line:
     )
 
 
-# -- for ten minutes -----------------------------------------------------------------------------
+# -- for minutes ---------------------------------------------------------------------------------
 
 
-def mix(*, quick: bool) -> Section:
-    """Ten minutes of four recalls to one retain: errors, memory and descriptors.
+def mix(*, quick: bool, seconds: float) -> Section:
+    """Minutes of four recalls to one retain: errors, memory and descriptors.
 
     The scope grows by every retain, and so does its index, which is kept in memory: what the
     service takes beyond that is what must stay flat.
     """
-    seconds = 30.0 if quick else MIX_SECONDS
+    seconds = 30.0 if quick else seconds
     section = Section("Service, mixed load")
     with scratch() as folder:
         with serving(folder, *_PATIENT) as service:
@@ -217,9 +215,9 @@ def mix(*, quick: bool) -> Section:
     return section
 
 
-def agents(*, quick: bool) -> Section:
-    """Ten minutes of 64 agents that all wake every five seconds and ask at once."""
-    seconds = 20.0 if quick else MIX_SECONDS
+def agents(*, quick: bool, seconds: float) -> Section:
+    """Minutes of 64 agents that all wake every five seconds and ask at once."""
+    seconds = 20.0 if quick else seconds
     section = Section("Service, 64 agents at once")
     with scratch() as folder:
         with serving(folder, *_PATIENT) as service:
