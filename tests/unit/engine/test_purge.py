@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from scrubjay.engine import Kernel, Policy
+from scrubjay.engine.memories import purge as purging
+from scrubjay.model.conversations import Append
 from scrubjay.model.errors import InvalidRequest, NotFound, WrongKey
-from scrubjay.model.requests import Amend, Backup, Get, Purge, Restore, Retain
+from scrubjay.model.memory import Kind
+from scrubjay.model.requests import Amend, Backup, Get, Purge, Restore, Retain, Revoke
 from scrubjay.model.results import Outcome, Purged
+from scrubjay.model.retention import KindLimit, Limit, SetRetention
 from scrubjay.model.rows import Due
 from scrubjay.ports import Failpoint
 from tests.support.engines import MemoryHome, SimulatedCrash
@@ -175,6 +182,67 @@ def test_more_than_one_batch_is_cleaned_up(home: MemoryHome, engine: Kernel) -> 
     assert engine.purge(ALICE).expired == 300
     home.clock.advance(31 * DAY)
     assert engine.purge(ALICE).dropped == 300
+
+
+def saved(engine: Kernel, public_id: str, **changes: Any) -> Callable[[], object]:
+    return lambda: engine.amend(ALICE, Amend(public_id, **changes))
+
+
+RESCUES: dict[str, Callable[[Kernel, str], Callable[[], object]]] = {
+    "expired": lambda one, id: saved(one, id, expires_at=None),
+    "superseded": lambda one, _: lambda: one.revoke(ALICE, Revoke(session="wrong")),
+    "retired": lambda one, id: saved(one, id, pinned=True),
+    "idle": lambda one, id: saved(one, id, pinned=True),
+}
+
+
+@pytest.mark.parametrize("reason", RESCUES)
+def test_what_is_saved_while_a_purge_is_under_way_stays(
+    home: MemoryHome, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two batches another process pins it, gives it more time, or undoes what ended it."""
+    monkeypatch.setattr(purging, "_BATCH", 1)
+    engine = home.engine()
+    soon = home.clock.now() + timedelta(hours=1) if reason == "expired" else None
+    ids = [retain(engine, text, expires_at=soon) for text in ("oak", "elm")]
+    if reason == "superseded":
+        for number, id in enumerate(ids):
+            supersede(engine, id, f"tree {number}", session="wrong" if number else "right")
+    elif reason == "retired":
+        one = KindLimit(kind=Kind.FACT, number=1)
+        engine.set_retention(ALICE, SetRetention(limits=[one]))
+        retain(engine, "the latest")
+    elif reason == "idle":
+        one = KindLimit(kind=Kind.FACT, idle_days=10)
+        engine.set_retention(ALICE, SetRetention(limits=[one]))
+    home.clock.advance(days=40)
+    rescue = [RESCUES[reason](engine, ids[1])]
+
+    def reach(failpoint: Failpoint) -> None:
+        if failpoint is Failpoint.PURGE_COMMITTED and rescue:
+            rescue.pop()()
+
+    done = Kernel(replace(home.ports(), reach=reach)).purge(ALICE, Purge(superseded_days=30))
+    assert getattr(done, reason) == 1
+    assert "elm" in contents(engine)
+    assert engine.verify(ALICE).sound
+
+
+def test_a_conversation_that_goes_on_while_a_purge_is_under_way_stays(home: MemoryHome) -> None:
+    engine = home.engine()
+    engine.set_retention(ALICE, SetRetention(conversations=Limit(days=5)))
+    for name in ("old", "resumed"):
+        engine.append(ALICE, Append(name, ({"body": 1},)))
+    home.clock.advance(days=6)
+    resume = [lambda: engine.append(ALICE, Append("resumed", ({"body": 2},)))]
+
+    def reach(failpoint: Failpoint) -> None:
+        if failpoint is Failpoint.PURGE_COMMITTED and resume:
+            resume.pop()()
+
+    done = Kernel(replace(home.ports(), reach=reach)).purge(ALICE, Purge())
+    assert done.conversations == 1
+    assert [one.name for one in engine.conversations(ALICE).data] == ["resumed"]
 
 
 def test_the_key_of_a_backup_goes_the_day_after_it_expired(

@@ -6,7 +6,7 @@ of what it erases stays, in keyed hashes: a later forget still reaches what was 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from functools import partial
 
@@ -22,9 +22,11 @@ from scrubjay.engine.transfer.copies import strike
 from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.origin import Actor
 from scrubjay.model.results import Purged
-from scrubjay.model.rows import Collection, Due
+from scrubjay.model.rows import Collection, Due, Row
 from scrubjay.ports import Failpoint, Tx, View
 
+IsDue = Callable[[Memory], bool]
+"""Whether a memory is to be erased, as things are in a view."""
 _BATCH = 256
 _ALL = 2**31
 _FOR_GOOD = frozenset({"expired", "superseded"})
@@ -44,10 +46,12 @@ def purge(opened: OpenScope, superseded_days: int | None, *, actor: Actor) -> Pu
         rows = view.overdue(Collection.MEMORY, today, _ALL)
         return [row.id for row in rows if not row.erased and opened.unseal(row).expired(now)]
 
-    def superseded(view: View) -> list[bytes]:
+    def outlived(memory: Memory) -> bool:
         # What is only hidden is kept: it waits to be derived again.
-        found = ((row.id, m.retired_at) for row, m in opened.memories(view) if not m.hidden)
-        return [row_id for row_id, retired_at in found if retired_at and retired_at <= limit]
+        return not memory.hidden and memory.retired_at is not None and memory.retired_at <= limit
+
+    def superseded(view: View) -> list[bytes]:
+        return [row.id for row, memory in opened.memories(view) if outlived(memory)]
 
     def drop(tx: Tx) -> int:
         return sum(
@@ -56,25 +60,31 @@ def purge(opened: OpenScope, superseded_days: int | None, *, actor: Actor) -> Pu
         )
 
     opened.counters.flush()  # or what was recalled a moment ago would count as idle
-    finders = (
-        ("expired", expired),
-        ("superseded", superseded),
-        (
-            "retired",
-            partial(retention.past_limits, opened, now=now, at_once=actor is not Actor.SYSTEM),
+    at_once = actor is not Actor.SYSTEM
+    finders: dict[str, tuple[Callable[[View], list[bytes]], Callable[[View], IsDue]]] = {
+        "expired": (expired, lambda _: lambda memory: memory.expired(now)),
+        "superseded": (superseded, lambda _: outlived),
+        "retired": (
+            partial(retention.past_limits, opened, now=now, at_once=at_once),
+            partial(retention.retires, opened, now=now),
         ),
-        ("idle", partial(retention.past_use, opened, now=now)),
-    )
+        "idle": (
+            partial(retention.past_use, opened, now=now),
+            partial(retention.idles, opened, now=now),
+        ),
+    }
     counts = {
-        verb: _erase(opened, opened.read(find), f"purge.{verb}", actor, keyed=verb in _FOR_GOOD)
-        for verb, find in finders
+        verb: _erase(
+            opened, opened.read(find), due, f"purge.{verb}", actor=actor, keyed=verb in _FOR_GOOD
+        )
+        for verb, (find, due) in finders.items()
     }
     if counts["retired"]:
         retention.note_purged(opened)
     spoken = opened.read(partial(retention.past_turns, opened, now=now))
     counts["turns"] = _erase_turns(opened, spoken, actor)
     over = opened.read(partial(retention.past_conversations, opened, now=now))
-    counts["conversations"] = sum(_delete_conversation(opened, one, actor) for one in over)
+    counts["conversations"] = sum(_delete_conversation(opened, row, actor) for row in over)
     dropped = opened.write(drop, erasing=True)
     ports.reach(Failpoint.PURGE_COMMITTED)
     backups = ports.store.catalog.backups(opened.address)
@@ -92,12 +102,22 @@ def purge(opened: OpenScope, superseded_days: int | None, *, actor: Actor) -> Pu
 
 
 def _erase(
-    opened: OpenScope, ids: list[bytes], verb: str, actor: Actor, *, keyed: bool = True
+    opened: OpenScope,
+    ids: list[bytes],
+    due: Callable[[View], IsDue],
+    verb: str,
+    *,
+    actor: Actor,
+    keyed: bool,
 ) -> int:
-    """Erase in small transactions, so that other writers never wait long."""
+    """Erase in small transactions, so that other writers never wait long.
+
+    Each looks again: what was pinned, recalled or given more time meanwhile stays.
+    """
 
     def store(batch: list[bytes], tx: Tx) -> int:
-        rows = list(present(tx, batch).memories.values())
+        is_due, there = due(tx), present(tx, batch).memories.values()
+        rows = [row for row in there if (m := opened.unseal_sound(row)) is None or is_due(m)]
         # The turns whose episodes are over go, too: their text is not to outlast them out of
         # sight. What else was derived from them stays, and so do their followers as they are.
         memories = [opened.unseal_sound(row) for row in rows]
@@ -150,13 +170,14 @@ def _erase_turns(opened: OpenScope, ids: list[bytes], actor: Actor) -> int:
     return count
 
 
-def _delete_conversation(opened: OpenScope, row_id: bytes, actor: Actor) -> bool:
-    """Delete a conversation with the entries that no other one shares; whether it was there."""
+def _delete_conversation(opened: OpenScope, seen: Row, actor: Actor) -> bool:
+    """Delete a conversation with the entries that no other one shares; not if it went on."""
 
     def store(tx: Tx) -> bool:
-        if (row := living(tx, Collection.CONVERSATION, row_id)) is None:
+        row = living(tx, Collection.CONVERSATION, seen.id)
+        if row is None or row.version != seen.version:
             return False
-        rows = {row_id: row} | conversations.unshared(opened, tx, row)
+        rows = {row.id: row} | conversations.unshared(opened, tx, row)
         conversations.erase(opened, tx, rows, {})
         opened.leave_due(tx, Due.PUSH | Due.SWEEP)
         opened.trail.record(tx, "purge.conversation", actor, [*rows], number=len(rows))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
@@ -23,9 +23,10 @@ from scrubjay.model.retention import (
     RetentionState,
     SetRetention,
 )
-from scrubjay.model.rows import Collection
+from scrubjay.model.rows import Collection, Row
 from scrubjay.ports import Tx, View
 
+One = TypeVar("One", bytes, Row)
 BATCH: Final = 256
 """How many retired memories purge waits for, at most a day: an erasure rewrites segments."""
 
@@ -126,11 +127,8 @@ def past_limits(
     state = opened.limits.read(view)
     if state is None or not any(one.number or one.days for one in state.policy.limits):
         return []
-    found = [
-        (row.id, memory)
-        for row, memory in opened.memories(view)
-        if memory.current and state.retired(memory, now)
-    ]
+    retired = retires(opened, view, now)
+    found = [(row.id, memory) for row, memory in opened.memories(view) if retired(memory)]
     due = at_once or len(found) >= BATCH
     if not due and not any(state.waited(memory, now) for _, memory in found):
         return []
@@ -148,22 +146,34 @@ def note_purged(opened: OpenScope) -> None:
     opened.write(store, erasing=True)
 
 
+def retires(opened: OpenScope, view: View, now: datetime) -> Callable[[Memory], bool]:
+    """Whether a memory is past the number or the age of its kind."""
+    state = opened.limits.read(view)
+    return lambda memory: state is not None and memory.current and state.retired(memory, now)
+
+
 def past_use(opened: OpenScope, view: View, now: datetime) -> list[bytes]:
     """The memories that were neither written nor recalled within the idle limit of their kind."""
     state = opened.limits.read(view)
-    limits = (
-        {} if state is None else {one.kind: one for one in state.policy.limits if one.idle_days}
-    )
+    if state is None or not any(one.idle_days for one in state.policy.limits):
+        return []
+    idle = idles(opened, view, now)
+    return [row.id for row, memory in opened.memories(view) if idle(memory)]
 
-    recalled = opened.counters.every(view) if limits else {}
+
+def idles(opened: OpenScope, view: View, now: datetime) -> Callable[[Memory], bool]:
+    """Whether a memory was neither written nor recalled within the idle limit of its kind."""
+    state, recalled = opened.limits.read(view), opened.counters.every(view)
 
     def idle(memory: Memory) -> bool:
-        limit, last = limits.get(memory.kind), recalled.get(memory.number)
+        limit = None if state is None else state.policy.of(memory.kind)
+        if limit is None or memory.pinned or not memory.current:
+            return False
+        last = recalled.get(memory.number)
         used = memory.recorded_at if last is None else max(memory.recorded_at, last.at)
-        return limit is not None and limit.idle(used, now)
+        return limit.idle(used, now)
 
-    rows = opened.memories(view) if limits else ()
-    return [row.id for row, memory in rows if memory.current and not memory.pinned and idle(memory)]
+    return idle
 
 
 def past_turns(opened: OpenScope, view: View, now: datetime) -> list[bytes]:
@@ -176,8 +186,8 @@ def past_turns(opened: OpenScope, view: View, now: datetime) -> list[bytes]:
     return _past(limit, [(row.id, turn.at) for turn, row in said], now)
 
 
-def past_conversations(opened: OpenScope, view: View, now: datetime) -> list[bytes]:
-    """The conversations past their number or age, by their last write, oldest first."""
+def past_conversations(opened: OpenScope, view: View, now: datetime) -> list[Row]:
+    """The rows of the conversations past their number or age, by their last write, oldest first."""
     state = opened.limits.read(view)
     limit = None if state is None else state.policy.conversations
     if limit is None or limit == Limit():
@@ -185,15 +195,13 @@ def past_conversations(opened: OpenScope, view: View, now: datetime) -> list[byt
     rows = [
         (row, conversations.opened_row(opened, row)) for row in conversations.records(opened, view)
     ]
-    held = [(one.updated_at, row.id) for row, one in rows if isinstance(one, Conversation)]
-    return _past(limit, [(row_id, time) for time, row_id in sorted(held)], now)
+    held = [(row, one.updated_at) for row, one in rows if isinstance(one, Conversation)]
+    return _past(limit, sorted(held, key=lambda one: (one[1], one[0].id)), now)
 
 
-def _past(limit: Limit, held: Sequence[tuple[bytes, datetime]], now: datetime) -> list[bytes]:
+def _past(limit: Limit, held: Sequence[tuple[One, datetime]], now: datetime) -> list[One]:
     """Those of some rows in the order of time that are past a number or an age."""
     beyond = max(0, len(held) - limit.number) if limit.number is not None else 0
     return [
-        row_id
-        for place, (row_id, time) in enumerate(held)
-        if place < beyond or limit.expired(time, now)
+        one for place, (one, time) in enumerate(held) if place < beyond or limit.expired(time, now)
     ]
