@@ -112,7 +112,7 @@ export class Scrubjay {
           });
         }
         if (tries > 1) continue;
-        throw new ScrubjayError("The service cannot be reached.", {
+        throw new ScrubjayError(`The service at ${new URL(this.#url).host} cannot be reached.`, {
           code: "store",
           hint: "Check the address, and that it runs.",
           cause,
