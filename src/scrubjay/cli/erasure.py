@@ -26,7 +26,7 @@ from scrubjay.cli.parser import (
 from scrubjay.cli.render import Output, line, say
 from scrubjay.engine.memories import receipts
 from scrubjay.handle import Jay
-from scrubjay.model.errors import NeedsConfirmation
+from scrubjay.model.errors import InvalidRequest, NeedsConfirmation
 from scrubjay.model.memory import abbreviated
 from scrubjay.model.requests import Destroy, Forget, MarkTainted, Revoke
 from scrubjay.model.results import Erasure, RootRotated
@@ -67,6 +67,10 @@ def forget(
 
     Example: scrubjay forget --query "green tea" --dry-run
     """
+    if not ids and not target:
+        raise InvalidRequest(
+            "Nothing says what to forget.", hint="Give an id, --query WORDS or --tag NAME."
+        )
     if ids and not target and not dry_run:
         with suppress(NeedsConfirmation):  # one is only the beginning of an id
             return erased(jay.forget(ids), receipt)

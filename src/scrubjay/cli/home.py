@@ -56,7 +56,7 @@ def opened(name: str | None, *, create: bool = False, anew: bool = False) -> Ite
     scope = str(scope_of(name, found))
     if not create and found.unused:
         # Asking the library would make the keys folder of an installation nobody wanted.
-        raise NotFound(f"There is no scope {scope}.", hint="The first write creates it.")
+        raise NotFound(f"There is no scope {scope}.", hint="`scrubjay remember` makes it.")
     with handle.open(scope, passphrase=found.passphrase, create=create, anew=anew) as jay:
         yield jay
 

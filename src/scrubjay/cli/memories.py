@@ -137,7 +137,7 @@ def recall(jay: Jay, *, query: Sequence[str] = (), explain: bool = False, **requ
     show = render.arithmetic if explain else render.hits
     notes = [f"note: {sentence}" for sentence in found.degraded]
     notes += [] if found.hits else ["Nothing was found."]
-    return Output(found, lambda: show(found.hits), notes)
+    return Output(found, lambda: show(found.hits) if found.hits else None, notes)
 
 
 @scoped("list", fields(Browse, "limit -n"), _FILTER, fields(Browse, "archived", "cursor"))

@@ -125,6 +125,9 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str | None]], lead: in
         for row in cells:
             line("\t".join(row))
         return
+    if not cells:
+        say("Nothing was found.")
+        return
     from rich.cells import cell_len
     from rich.console import Console
     from rich.padding import Padding
@@ -163,6 +166,8 @@ def facts(pairs: Mapping[str, Any]) -> None:
                 told = f"{value:,}"
             case list():
                 told = piece(", ".join(map(str, value)))
+            case Mapping():
+                told = piece(", ".join(f"{key} {one}" for key, one in value.items()))
             case _:
                 told = "" if value is None else piece(str(value))
         line(f"{name.replace('_', ' '):<{width}}  {told}")

@@ -308,8 +308,8 @@ def _wanted(about: Any) -> str:
         case inspect.StrType(pattern=pattern) if pattern == _ID:
             return "an id, such as mem- and a UUID"
         case inspect.StrType():
-            most = f" to {about.max_length:,} characters" if about.max_length else " or more"
-            return f"text of {about.min_length or 0}{most}"
+            most = f"to {about.max_length:,}" if about.max_length else "or more"
+            return f"text of {about.min_length or 0} {most} characters"
         case inspect.IntType() | inspect.FloatType():
             least = f"above {about.gt}" if about.gt is not None else f"from {about.ge or 0}"
             most = f" to {about.le:,}" if about.le and about.le < 2**53 - 1 else ""

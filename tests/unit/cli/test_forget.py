@@ -55,6 +55,13 @@ def test_yes_goes_ahead(cli: CommandLine, tea: str, target: list[str]) -> None:
     assert contents(cli) == []
 
 
+def test_a_forget_of_nothing_says_what_can_be_named(cli: CommandLine, tea: str) -> None:
+    done = cli("forget")
+    assert done.code == 2
+    assert "--query WORDS" in done.err
+    assert cli.good("count").out == "1\n"
+
+
 def test_a_query_means_what_holds_all_its_words(cli: CommandLine) -> None:
     for text in ("green tea", "black tea", "green paint"):
         cli.remember(text)

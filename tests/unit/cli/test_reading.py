@@ -131,3 +131,21 @@ def test_a_command_takes_the_beginning_of_an_id(cli: CommandLine, words: list[st
         cli.good("archive", id)
     name, *rest = words
     cli.good(name, id[:12], *rest)
+
+
+def test_an_empty_listing_is_a_sentence_on_a_terminal_and_nothing_in_a_pipe(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli.remember("green tea")
+    for command in (["list", "--tag", "x"], ["turns"], ["receipts"], ["recall", "tea", "-t", "x"]):
+        piped = cli.good(*command)
+        with monkeypatch.context() as patch:
+            patch.setattr(render, "on_terminal", lambda: True)
+            shown = cli.good(*command)
+        assert (piped.out, shown.out, shown.err) == ("", "", "Nothing was found.\n"), command
+
+
+def test_a_table_of_names_in_a_record_is_shown_in_words(cli: CommandLine) -> None:
+    cli.remember("green tea")
+    assert "extraction 0" in cli.good("jobs").out
+    assert "{" not in cli.good("jobs").out
