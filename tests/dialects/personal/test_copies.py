@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pyrage
 import pytest
 
+from scrubjay.model.batches import RetainMany
 from scrubjay.model.errors import NotFound
+from scrubjay.model.requests import USER, Retain
 from scrubjay.model.scope import Scope
-from scrubjay.surfaces.personal.exports import Exports
+from scrubjay.surfaces.personal.copies import CopyForm, CopyOrder
+from scrubjay.surfaces.personal.exports import Exports, written
 from tests.dialects.personal.conftest import Person
+from tests.support.engines import MemoryHome
 
 PHRASE = "three jays in one oak"
 READER = pyrage.x25519.Identity.generate()
@@ -121,6 +127,24 @@ def test_without_metadata_only_the_fields_of_the_seed_are_in_it(alice: Person) -
         "memory_id", "category", "content_type", "content", "session_id", "channel", "topic_tags",
         "created_at",
     }  # fmt: skip
+
+
+def test_an_export_is_written_while_it_is_read() -> None:
+    """Its first piece is on the way before the last memory was opened: it is never held whole."""
+    engine, scope = MemoryHome("streamed").engine(), Scope("acme", "alice")
+    engine.retain_many(
+        scope, RetainMany(tuple(Retain(f"{number} " + "tea " * 100) for number in range(1_000)))
+    )
+    read, arrived = [0], list[int]()
+
+    def deliver(pieces: Iterator[bytes]) -> None:
+        arrived.extend(read[-1] for _ in pieces)
+
+    order = CopyOrder(scope=scope, at=datetime.now(UTC), progress=lambda done, _: read.append(done))
+    assert written(engine, order, CopyForm.JSON, USER, deliver) == 1_000
+    assert arrived[0] < 300
+    assert len(arrived) > 5
+    assert read[-1] == 1_000
 
 
 def test_markdown_has_a_heading_for_each_category_and_everything_in_it(alice: Person) -> None:
