@@ -8,6 +8,7 @@ import pytest
 
 from scrubjay.adapters.distillers.chat import ChatExtractor, ChatModel
 from scrubjay.engine import Kernel, Policy
+from scrubjay.engine.search import reindex
 from scrubjay.model.jobs import AllowJobs, JobKind, Work
 from scrubjay.model.memory import Kind
 from scrubjay.model.purposes import SetPurpose
@@ -15,6 +16,7 @@ from scrubjay.model.requests import Browse, Extract, Get, Recall, Retain
 from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record
 from scrubjay.surfaces.personal.library import PersonalMemory
+from tests.privacy.test_assertions import ListeningEmbedder
 from tests.support.engines import MemoryHome
 from tests.support.model_server import ModelServer, note, serve_model
 
@@ -136,6 +138,43 @@ def test_without_patterns_no_job_keeps_one(
     engine.work(ALICE, Work(kinds=(kind,)))
     assert model.batches
     assert ("Alice sails on Sundays" in told(engine)) is on
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_a_compaction_sends_nothing_to_an_embedder_that_is_not_allowed(on: bool) -> None:
+    """Neither the questions of its proof, nor the texts that were derived."""
+    home = MemoryHome("embedding")
+    embedder = ListeningEmbedder(home.clock)
+    embedder.sent, home.embedder = [], embedder
+    engine = home.engine()
+    for number in range(120):
+        said = f"We met at alpha{number} and talked of beta{number}, gamma and delta"
+        engine.retain(ALICE, Retain(said, kind=Kind.EPISODE, session=f"s{number // 10}"))
+    home.clock.advance(days=91)
+    engine.set_purpose(ALICE, SetPurpose(purpose="embedding", on=on))
+    embedder.sent.clear()
+    assert engine.compact(ALICE).questions >= 100
+    assert bool(embedder.sent) is on
+
+
+def test_a_reindex_under_way_sends_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Withdrawn in another process after the first batch: that was the last one."""
+    monkeypatch.setattr(reindex, "_BATCH", 10)
+    home = MemoryHome("reindex")
+    engine = home.engine()
+    for number in range(50):
+        engine.retain(ALICE, Retain(f"We met at alpha{number}"))
+    embedder = ListeningEmbedder(home.clock)
+    embedder.sent, home.embedder = [], embedder
+    told = list[int]()
+
+    def progress(done: int, _: int) -> None:
+        told.append(len(embedder.sent))
+        home.engine().set_purpose(ALICE, SetPurpose(purpose="embedding", on=False))
+
+    home.engine().reindex(ALICE, progress=progress)
+    assert 0 < told[0] < 50
+    assert len(embedder.sent) == told[0]
 
 
 def test_a_withdrawal_offers_what_a_model_wrote_and_nothing_of_the_rules(

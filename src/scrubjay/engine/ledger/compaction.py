@@ -300,7 +300,7 @@ def _afterwards(
     gone.update(one.id for one in found.repeats)
     yield from (entry for entry in found.entries if entry.memory.id not in gone)
     made, embedder = [one for group in derived for one in group.memories], opened.ports.embedder
-    costly = embedder.costly and embedder.dimensions and made
+    costly = embedder.costly and embedder.dimensions and made and purposes.embeds(opened)
     texts = [wording(one.content, one.tags) for one in made]
     vectors = embedder.embed(texts) if costly else [None] * len(made)
     for memory, vector in zip(made, vectors, strict=True):

@@ -39,6 +39,11 @@ def may(opened: OpenScope, purpose: UsePurpose) -> bool:
     return opened.read(lambda view: is_on(opened, ScopeValues(opened, view), purpose))
 
 
+def embeds(opened: OpenScope) -> bool:
+    """Whether text may be given to the embedder: to one in this process always."""
+    return not opened.ports.embedder.costly or may(opened, UsePurpose.EMBEDDING)
+
+
 def derives(opened: OpenScope, values: ScopeValues) -> bool:
     """Whether anything may be derived now, by the model where there is one, else by rules."""
     by_model = opened.ports.extractor is not None

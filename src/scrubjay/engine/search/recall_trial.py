@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
+from scrubjay.engine.scope import purposes
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.search.analysis import gist, terms, words
 from scrubjay.engine.search.open_index import OpenIndex
@@ -70,7 +71,7 @@ def asker(opened: OpenScope, asked: Sequence[Question]) -> Callable[[Iterable[In
     """
     embedder = opened.ports.embedder
     vectors: Sequence[Floats | None] = [None] * len(asked)
-    if embedder.dimensions:
+    if embedder.dimensions and purposes.embeds(opened):
         vectors = list(embedder.embed([one.text for one in asked]))
 
     def ask(entries: Iterable[IndexEntry]) -> float:

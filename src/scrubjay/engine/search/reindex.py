@@ -15,7 +15,6 @@ from scrubjay.engine.search.open_index import OpenIndex, kept_vector
 from scrubjay.model.errors import Changed, SealBroken
 from scrubjay.model.memory import Memory, wording
 from scrubjay.model.origin import Actor
-from scrubjay.model.purposes import UsePurpose
 from scrubjay.model.results import Reindexed
 from scrubjay.model.rows import Collection, Freeze, Row
 from scrubjay.ports import Progress, View
@@ -40,8 +39,8 @@ def reindex(
     def batch(view: View) -> Sequence[Row]:
         return view.changes(Collection.MEMORY, after, _BATCH)
 
-    sends = opened.ports.embedder.costly and purposes.may(opened, UsePurpose.EMBEDDING)
-    while sends and (rows := opened.read(batch)):
+    costly = opened.ports.embedder.costly
+    while costly and purposes.embeds(opened) and (rows := opened.read(batch)):
         after = rows[-1].seq
         embedded += _embed(opened, [row.id for row in rows if not row.erased])
         progress(min(after, total), total)
