@@ -244,20 +244,26 @@ def _utf8(name: str, value: str) -> bytes:
 
 def _check_json(name: str, value: Any, most: int) -> None:
     try:
-        written = json.dumps(value, allow_nan=False, ensure_ascii=False)
+        written, depth = json.dumps(value, allow_nan=False, ensure_ascii=False), _depth(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidRequest(f"{name}: it must be plain JSON values.") from error
-    if _depth(value) > METADATA_DEPTH:
+    if depth > METADATA_DEPTH:
         raise InvalidRequest(f"{name}: it may be nested at most {METADATA_DEPTH} levels deep.")
     if len(_utf8(name, written)) > most:
         raise InvalidRequest(f"{name}: it may have at most {most:,} bytes as JSON.")
 
 
 def _depth(value: object) -> int:
-    """How deep a JSON value is nested: layer by layer, since a recursion may exceed the stack."""
+    """How deep a JSON value is nested: layer by layer, since a recursion may exceed the stack.
+
+    TypeError for a member whose name is no text: the encoder would write it as one.
+    """
     depth, layer = 0, [value]
     while layer := [one for one in layer if isinstance(one, Mapping | list | tuple)]:
         depth += 1
+        names = (name for one in layer if isinstance(one, Mapping) for name in one)
+        if not all(isinstance(name, str) for name in names):
+            raise TypeError(value)
         layer = [
             inner for one in layer for inner in (one.values() if isinstance(one, Mapping) else one)
         ]

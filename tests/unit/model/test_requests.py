@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from msgspec import Struct, inspect
 
+from scrubjay.model.conversations import NewEntry
+from scrubjay.model.documents import Put
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.origin import Actor, Origin
@@ -217,3 +219,13 @@ def test_a_word_for_a_member_of_an_enum_becomes_the_member_wherever_it_stands() 
     kinds = [one for one, holds in found.items() if holds]
     assert {"KindLimit", "NewEntry", "Retain"} <= {one.__name__ for one in kinds}
     assert [one for one in kinds if not issubclass(one, CheckedRequest)] == []
+
+
+@pytest.mark.parametrize("value", [{1: 2}, [{"a": {None: 1}}], {"1": 0, 1: 0}, {"a": {True: 1}}])
+def test_a_member_whose_name_is_no_text_is_refused(value: Any) -> None:
+    """The encoder would write the name as a text, of which there may be one already."""
+    for wrong in (lambda: NewEntry(body=value), lambda: Put("a", value)):
+        with pytest.raises(InvalidRequest, match="plain JSON"):
+            wrong()
+    with pytest.raises(InvalidRequest):
+        Retain("tea", metadata={"a": value})
