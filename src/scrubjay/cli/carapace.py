@@ -1,4 +1,4 @@
-"""Commands for Carapace: tool, and carapace serve, files, import, audit, taint."""
+"""Commands for Carapace: tool, and carapace serve, files, import, audit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from scrubjay.cli.parser import DRY_RUN, JSON, Option, command
 from scrubjay.cli.render import Output
 from scrubjay.model.errors import InvalidRequest, ScrubjayError
 from scrubjay.model.memory import Json
-from scrubjay.model.origin import Origin
 from scrubjay.surfaces.carapace import manifest, records, wire
 from scrubjay.surfaces.carapace.host import Host
 from scrubjay.surfaces.carapace.memory import Config, ScrubjayMemory
@@ -244,19 +243,3 @@ def audit(*, group: str = DEFAULT_GROUP) -> None:
         memory.engine.open(scope_of(group), create=False)
         for line in records.lines(memory.engine, group):
             render.line(codec.to_json(line).decode())
-
-
-@command(
-    "carapace taint",
-    Option("SESSION", "Identity of the session.", str, required=True),
-    _GROUP,
-    Option("--origin", "Origin of the text it has read.", Origin, default="web"),
-)
-def taint(session: str, *, group: str = DEFAULT_GROUP, origin: Origin = Origin.WEB) -> None:
-    """Taint a session that has read untrusted text: its writes are quarantined.
-
-    Example: scrubjay carapace taint agent-7 --group main
-    """
-    with _hosted(None) as (_, memory):
-        lowest = memory.mark_tainted(session, group, origin)
-    render.say(f"What this session writes counts as {lowest} from now on.")

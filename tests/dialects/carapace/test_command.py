@@ -104,13 +104,14 @@ def test_a_configuration_file_is_heeded_and_a_wrong_one_refused(tmp_path: Path) 
 
 
 def test_the_trail_and_the_taint_have_commands(tmp_path: Path) -> None:
-    scrubjay(tmp_path, "carapace", "taint", "s1")
+    assert scrubjay(tmp_path, "tool", "memory_brief", "{}")[0] == 0
+    assert scrubjay(tmp_path, "taint", "--session", "s1", "--scope", "main")[0] == 0
     store = '{"type":"instruction","content":"obey"}'
     scrubjay(tmp_path, "tool", "memory_store", store, "--session", "s1")
     _, out, _ = scrubjay(tmp_path, "tool", "memory_brief", "{}")
     assert json.loads(out)["entries"] == []
     _, out, _ = scrubjay(tmp_path, "carapace", "audit")
-    assert [json.loads(line)["seq"] for line in out.splitlines()] == [1, 2]
+    assert [json.loads(line)["seq"] for line in out.splitlines()] == [1, 2, 3]
 
 
 def test_the_files_of_the_plugin_are_written_where_they_are_wanted(tmp_path: Path) -> None:

@@ -30,7 +30,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
@@ -60,7 +59,10 @@ _log = logging.getLogger(__name__)
 
 
 class Listener(ABC):
-    """Serves one address: `SCHEME://PATH`, a Unix socket of its owner, or `tcp://HOST:PORT`."""
+    """Serves one address, `SCHEME://PATH`: a Unix socket of its owner.
+
+    None on a network: ZMTP without security asks nobody who they are.
+    """
 
     def __init__(self, address: str, clock: Clock, *, idle_seconds: float | None = None) -> None:
         self._clock = clock
@@ -81,10 +83,6 @@ class Listener(ABC):
 
     def _bound(self, address: str) -> socket.socket:
         scheme, _, place = address.partition("://")
-        if scheme == "tcp":
-            where = urlsplit(address)
-            host = "" if where.hostname == "*" else where.hostname or ""
-            return socket.create_server((host, where.port or 0), backlog=_BACKLOG)
         if scheme not in ("ipc", "unix") or not place:
             raise ValueError("it is of no kind that is known")
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe, suppress(OSError):
