@@ -432,7 +432,10 @@ def consolidate(agent: RoleAgent) -> int:
     done = agent.consolidate()
     report(done, _Terminal())
     if done.stopped is not None or done.failed:
-        return _wrong("The model gave no usable answer; the episodes wait for another try.")
+        return _wrong(
+            "The model gave no usable answer; the episodes wait for another try. Check spec.model, "
+            "its key and its endpoint."
+        )
     if done.memories:
         render.line(f"Created {done.memories} semantic memories from episodic data.")
     else:

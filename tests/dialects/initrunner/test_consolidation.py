@@ -161,6 +161,8 @@ def test_a_model_that_cannot_be_built_is_not_available(scene: Scene) -> None:
     done = scene.run("memory consolidate")
     assert done.code == 1
     assert "the episodes wait for another try" in done.err
+    assert "Not consolidated: the model is not available." in done.err
+    assert "rules" not in done.err
 
 
 def test_a_caller_keeps_the_deadline(scene: Scene) -> None:

@@ -18,6 +18,7 @@ from pydantic_ai.messages import (
 from scrubjay.model.errors import ScrubjayError
 from scrubjay.model.jobs import Worked
 from scrubjay.model.memory import Memory
+from scrubjay.model.results import Stopped
 from scrubjay.surfaces.initrunner.memory import category_of, created_at
 from scrubjay.surfaces.initrunner.role_agent import RoleAgent
 from scrubjay.surfaces.initrunner.roles import Interval, MemoryType
@@ -181,6 +182,9 @@ def keep(
 def report(done: Worked | None, terminal: Terminal) -> None:
     """Say what a consolidation did and cost."""
     if done is None or not (done.done or done.failed):
+        return
+    if done.stopped is Stopped.UNAVAILABLE:
+        terminal.say("Not consolidated: the model is not available. The episodes wait.")
         return
     by = "rules" if not done.tokens_in else f"{done.tokens_in:,} + {done.tokens_out:,} tokens"
     terminal.say(f"Consolidated: {done.memories} new memories ({by}).")
