@@ -24,7 +24,7 @@ _WEB: Final = frozenset(
         *("google", "bing", "duckduckgo", "ddg", "tavily", "exa", "brave", "serper", "serpapi"),
         *("searxng", "perplexity", "kagi", "firecrawl", "jina", "arxiv", "pubmed", "reddit"),
         *("hackernews", "wiki", "wikipedia", "playwright", "puppeteer", "selenium", "chrome"),
-        *("chromium", "firefox", "screenshot", "rag", "retrieval"),
+        *("chromium", "firefox", "screenshot", "rag", "retrieval", "visit", "goto"),
     }
 )
 """Words of a tool's name that say by themselves that it brings text of strangers."""
@@ -34,7 +34,7 @@ _READING: Final = frozenset(
     {
         *("read", "get", "open", "visit", "load", "view", "check", "list", "show", "extract"),
         *("pull", "receive", "find", "query", "lookup", "retrieve", "parse", "watch", "poll"),
-        *("summarize", "summarise", "search"),
+        *("summarize", "summarise", "search", "history", "replies"),
     }
 )
 _STRANGERS: Final = frozenset(
@@ -47,6 +47,10 @@ _STRANGERS: Final = frozenset(
         *("gitlab", "jira", "confluence", "notion", "sharepoint", "youtube", "linkedin"),
         *("facebook", "instagram", "mastodon", "attachment", "attachments", "transcript"),
         *("calendar", "event", "events", "invitation", "invitations", "pdf", "pr", "prs"),
+        *("pull", "commit", "commits", "thread", "threads", "conversation", "conversations"),
+        *("channel", "channels", "forum", "notification", "notifications", "sms", "voicemail"),
+        *("document", "documents", "doc", "docs", "sheet", "sheets", "drive", "form", "forms"),
+        *("zendesk", "intercom", "hubspot", "salesforce", "crm"),
     }
 )
 """What strangers write, where a tool reads it: `send_email` brings nothing."""

@@ -460,6 +460,11 @@ def test_a_session_that_goes_on_with_a_tainted_one_is_tainted(
             for name in ("playwright_navigate", "read_email", "download", "gmail_search")
         ),
         *((name, True) for name in ("list_issues", "search", "browser_snapshot", "get_messages")),
+        # As public servers of MCP name them.
+        *((name, True) for name in ("pull_request_read", "list_commits", "conversations_history")),
+        *((name, True) for name in ("get-library-docs", "slack_get_thread_replies", "goto")),
+        *((name, True) for name in ("read_sheet_values", "get_doc_content", "zendesk_get_ticket")),
+        *((name, False) for name in ("list_files", "create_issue", "get_time", "format_code")),
         *((name, False) for name in ("send_email", "tool_search", "search_memory", "post_message")),
     ],
 )
