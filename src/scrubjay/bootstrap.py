@@ -21,7 +21,6 @@ from scrubjay.adapters.keyrings.passphrase import PassphraseWrapper
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.engine import Kernel, Keyring, Policy, Ports
 from scrubjay.engine.scope.keyring import INSTALLATION
-from scrubjay.engine.transfer import move
 from scrubjay.model.errors import InvalidRequest, KeyMissing, Locked, NotFound
 from scrubjay.model.purposes import UsePurpose
 from scrubjay.model.results import FileInspection, Migrated
@@ -150,6 +149,8 @@ def migrate(
 
     From its beginning on nobody opens the files of a home that is moved away from them.
     """
+    from scrubjay.engine.transfer import move  # no other command needs it
+
     clock, there = SystemClock(), replace(settings, store=store, shards="", blobs=blobs)
     if (settings.store, settings.blobs) == (store, blobs):
         raise InvalidRequest("The home is there already.")

@@ -8,16 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from scrubjay.model.memory import Kind
+from scrubjay.model.text import lazy_pattern
 
 if TYPE_CHECKING:
     import re2
 
 _READ_CHARS: Final = 400
-_WRAP: Final = re.compile(r"(?:\A|\n) *")
-_FRAGMENT: Final = re.compile(r"\{([a-z]+)\}")
+_WRAP: Final = lazy_pattern(r"(?:\A|\n) *")
+_FRAGMENT: Final = lazy_pattern(r"\{([a-z]+)\}")
 _MARKS: Final = " \t\n\"'“”„«»*_-•"
 _TABLES: Final = ("passing", "instruction", "preference")
-_PIECE: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]])*\]|\(\?!|\(\?P<\w+>|[()]|.", re.DOTALL)
+_PIECE: Final = lazy_pattern(r"\\.|\[\^?\]?(?:\\.|[^\]])*\]|\(\?!|\(\?P<\w+>|[()]|.", re.DOTALL)
 
 
 def kind_of(text: str) -> Kind:
