@@ -4,7 +4,7 @@ Same slots as in `outputs`. Committed before any rule ran on it; what was found 
 in the threat model.
 """
 
-# ruff: noqa: E501, RUF001 - lines as tools print them, words as people write them.
+# ruff: noqa: E501 - lines as tools print them.
 
 from __future__ import annotations
 
