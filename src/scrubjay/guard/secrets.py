@@ -14,6 +14,7 @@ Run it on cleaned text: a token with invisible characters in it is none any more
 from __future__ import annotations
 
 import itertools
+import operator
 import re
 import string
 import unicodedata
@@ -184,7 +185,8 @@ def words(text: str) -> int:
 def entropy(text: str) -> float:
     """Bits per character, by how often each of its characters occurs."""
     size = len(text)
-    return -sum(n / size * log2(n / size) for n in Counter(text).values()) if size else 0.0
+    repeated = sum(n * log2(n) for n in Counter(text).values() if n > 1)
+    return log2(size) - repeated / size if size else 0.0
 
 
 CHECKS: Final[Mapping[str, Callable[[str], int]]] = {
@@ -256,12 +258,15 @@ _NOTED: Final = (
 _PERCENT: Final = (  # a space only where it stands before what may be a secret
     r"%(?:25)*(?:0[9aAdD]|2[1-9a-fA-F]|[3-7][0-9a-fA-F]|20[^\s%&=]{14}|20[^\s%&=]*[0-9!@#$^*~])"
 )
+_THREE_KINDS: Final = "|".join(  # a digit, a small letter and a capital, in any order
+    "".join(rf"[A-Za-z0-9+/_~.-]*{kind}" for kind in order)
+    for order in itertools.permutations(("[0-9]", "[a-z]", "[A-Z]"))
+)
 _WRAPPED: Final = (
     r"[A-Za-z0-9+/=_~.-][\\\r]?\n[ \t]{0,16}"
     r"(?:[A-Za-z+/_~.-]*(?:[0-9]|[a-z][A-Z])[A-Za-z0-9+/_~.-]*={0,2}"
     r"""(?:["'`)\],;<&@!#%]|[^\x00-\x7f]|[ \t]*(?:\n|$))"""
-    r"|[0-9+/_~.-]*(?:[a-z][A-Za-z0-9+/_~.-]*[A-Z]|[A-Z][A-Za-z0-9+/_~.-]*[a-z])"
-    r"[A-Za-z0-9+/_~.-]*={0,2} )"
+    rf"|(?:{_THREE_KINDS})[A-Za-z0-9+/_~.-]*={{0,2}} )"
 )
 _HIDING: Final = (
     r"\\u[0-9a-fA-F]{4}|\\x[2-7]|\\[nrt][0-9]{4}|\x1b\[|\[[0-9;]{1,12}m"
@@ -288,7 +293,8 @@ class Rule:
     """Whether the prefilter has the expression too, because its keywords are everyday words."""
     entropy: float = 0.0
     check: str | None = None
-    allowed: tuple[str, ...] = ()
+    allowed: str = ""
+    """What is no secret although it has the form of one."""
     whole: bool = False
     wraps: bool = True
     parts: Literal["", "cells", "tokens"] = ""
@@ -372,7 +378,8 @@ def rules() -> tuple[Rule, ...]:
     known = []
     for table in tables["rules"]:
         masks = [] if table.get("whole") else tables["allowlist"]["regexes"]
-        allowed = (*masks, *table.pop("allowlist", {}).get("regexes", ()))
+        known_as_none = (*masks, *table.pop("allowlist", {}).get("regexes", ()))
+        allowed = "|".join(f"(?:{regex})" for regex in known_as_none)  # each with flags of its own
         lists = {name: tuple(value) for name, value in table.items() if isinstance(value, list)}
         regex = table["regex"].replace(r"\<", r"(?:\b|_)")
         edges = table.get("edges", "left")
@@ -465,8 +472,9 @@ def _within(view: _View, rule: int, start: int, end: int) -> Iterator[_Span]:
     """
     kind, text, at = rules()[rule], view.text, start
     pattern = _compiled(kind.regex)
+    groups = range(1, pattern.groups + 1)
     while at < end and (match := pattern.search(text, at, end)):
-        group = next((n for n in range(1, pattern.groups + 1) if match.start(n) >= 0), 0)
+        group = next((n for n in groups if match.start(n) >= 0), 0)
         first, last = match.span(group)
         touches = not group and (
             (kind.edges != "none" and text[first - 1 : first].isalnum())
@@ -528,7 +536,7 @@ def _by_chance(token: bytes) -> bool:
     if b"/" not in token and strong(token.decode("latin-1")):
         return True
     kinds = token.translate(_KINDS, _SIGNS)
-    changes = sum(a != b for a, b in itertools.pairwise(kinds))
+    changes = sum(map(operator.ne, kinds, kinds[1:]))
     enough = len(kinds) >= 10 and kinds.count(b"0") > 1 and len(set(kinds)) == 3
     return enough and changes >= 0.35 * len(kinds)
 
@@ -571,8 +579,7 @@ def _judged(rule: Rule, secret: bytes) -> int:
     kept = CHECKS[rule.check](text) if rule.check else len(text)
     if not kept or (rule.entropy and entropy(text) < rule.entropy):
         return 0
-    allowed = "|".join(f"(?:{regex})" for regex in rule.allowed)  # each with flags of its own
-    if allowed and _compiled(allowed).search(secret):
+    if rule.allowed and _compiled(rule.allowed).search(secret):
         return 0
     return len(secret) if kept == len(text) else len(text[:kept].encode())
 

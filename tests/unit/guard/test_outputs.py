@@ -10,6 +10,7 @@ import pytest
 
 from scrubjay.guard.secrets import redact
 from scrubjay.model.clean import clean
+from tests.unit.guard.fifth_outputs import FIFTH_OUTPUTS
 from tests.unit.guard.fourth_outputs import FOURTH_OUTPUTS
 from tests.unit.guard.ordinary import ordinary
 from tests.unit.guard.outputs import OUTPUTS, outputs
@@ -31,25 +32,28 @@ def test_nineteen_of_twenty_secrets_in_what_tools_print_are_found(
     for output in outputs(templates):
         left = re.sub(r"\s+", "", redact(clean(output.text)).text)
         count += len(output.secrets)
-        missed += [(output.tool, secret) for secret in output.secrets if secret in left]
+        bare = (re.sub(r"\s+", "", secret) for secret in output.secrets)
+        missed += [(output.tool, secret) for secret in bare if secret in left]
     record_property("recall", f"{1 - len(missed) / count:.4f} of {count}")
     assert len(missed) <= 0.05 * count, Counter(tool for tool, _ in missed)
 
 
 @pytest.mark.parametrize(
-    ("templates", "share"), [(THIRD_OUTPUTS, 0.82), (FOURTH_OUTPUTS, 0.88)], ids=["third", "fourth"]
+    ("templates", "share"),
+    [(THIRD_OUTPUTS, 0.82), (FOURTH_OUTPUTS, 0.88), (FIFTH_OUTPUTS, 0.88)],
+    ids=["third", "fourth", "fifth"],
 )
 def test_of_tools_that_no_rule_was_made_for_most_secrets_are_found(
     templates: dict[str, tuple[str, ...]],
     share: float,
     record_property: Callable[[str, object], None],
 ) -> None:
-    """Both sets were committed before rules ran on them, and no rule was made after the fourth."""
+    """Each set was committed before rules ran on it; another hand wrote the fifth."""
     found = count = 0
     for output in outputs(templates):
         left = re.sub(r"\s+", "", redact(clean(output.text)).text)
         count += len(output.secrets)
-        found += sum(secret not in left for secret in output.secrets)
+        found += sum(re.sub(r"\s+", "", secret) not in left for secret in output.secrets)
     record_property("recall", f"{found / count:.4f} of {count}")
     assert found >= share * count
 
