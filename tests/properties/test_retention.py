@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from scrubjay.engine import Kernel
 from scrubjay.model.memory import Kind
+from scrubjay.model.origin import Origin
 from scrubjay.model.requests import Amend, Browse, Forget, Recall, Retain, Supersede
 from scrubjay.model.retention import KindLimit, SetRetention
 from scrubjay.model.scope import Scope
@@ -20,14 +21,13 @@ from tests.properties.worlds import RAM_DISK
 from tests.support.engines import MemoryHome, SimulatedCrash, SqliteHome
 
 ALICE = Scope("local", "alice")
-CHANGES = ("pin", "unpin", "forget", "supersede")
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(
             (
                 "retain",
                 "retain",
-                "retain",
+                "hear",
                 "pin",
                 "unpin",
                 "forget",
@@ -53,28 +53,35 @@ class PlainList:
     retired: list[str] = field(default_factory=list)
     pinned: set[str] = field(default_factory=set)
     order: list[str] = field(default_factory=list)
-    line: int = -1
-    """How old one must not be: as old as the youngest that was retired."""
+    heard: set[str] = field(default_factory=set)
+    """Those that are not trusted, which have a cap of their own."""
+    lines: dict[bool, int] = field(default_factory=lambda: {True: -1, False: -1})
+    """How old one must not be: as old as the youngest that was retired, of those like it."""
 
-    def add(self, one: str) -> None:
+    def add(self, one: str, *, heard: bool = False) -> None:
+        if heard:
+            self.heard.add(one)
         self.order.append(one)
         self.shown.append(one)
         self.trim()
 
     def trim(self) -> None:
         """Retire the oldest beyond the cap, and all that are older than these."""
-        loose = [one for one in self.shown if one not in self.pinned]
-        for one in loose[: max(0, len(loose) - self.cap)]:
-            self.retire(one)
+        for heard in (True, False):
+            alike = [one for one in self.shown if (one in self.heard) is heard]
+            loose = [one for one in alike if one not in self.pinned]
+            for one in loose[: max(0, len(loose) - self.cap)]:
+                self.retire(one)
 
     def retire(self, one: str) -> None:
         self.shown.remove(one)
         self.retired.append(one)
-        self.line = max(self.line, self.order.index(one))
+        heard = one in self.heard
+        self.lines[heard] = max(self.lines[heard], self.order.index(one))
 
     def unpin(self, one: str) -> None:
         self.pinned.discard(one)
-        if self.order.index(one) < self.line:
+        if self.order.index(one) < self.lines[one in self.heard]:
             self.retire(one)
         self.trim()
 
@@ -85,7 +92,7 @@ class PlainList:
 
 def seen(engine: Kernel) -> list[str]:
     page = engine.browse(ALICE, Browse(limit=1000))
-    hits = engine.recall(ALICE, Recall("memory", limit=1000)).hits
+    hits = engine.recall(ALICE, Recall("memory", limit=1000, untrusted=True)).hits
     assert {hit.memory.id for hit in hits} == {memory.id for memory in page}
     return [memory.id for memory in reversed(page.data)]
 
@@ -98,6 +105,9 @@ def play(home: MemoryHome | SqliteHome, steps: list[tuple[str, int, int]]) -> No
         one = model.shown[pick % len(model.shown)] if model.shown else None
         if what == "retain":
             model.add(engine.retain(ALICE, Retain(content=f"memory {number}")).id)
+        elif what == "hear":
+            told = Retain(content=f"memory {number}", origin=Origin.WEB)
+            model.add(engine.retain(ALICE, told).id, heard=True)
         elif what == "die":
             home.crashes.at(Failpoint.STORE_BEFORE_COMMIT)
             with pytest.raises(SimulatedCrash):
@@ -124,7 +134,7 @@ def play(home: MemoryHome | SqliteHome, steps: list[tuple[str, int, int]]) -> No
 def everything_is_shown_that_was_retired(model: PlainList) -> None:
     """A new retention counts from the beginning: what no purge has erased yet is in sight again."""
     model.shown = sorted({*model.shown, *model.retired}, key=model.order.index)
-    model.retired, model.line = [], -1
+    model.retired, model.lines = [], {True: -1, False: -1}
 
 
 def change(engine: Kernel, model: PlainList, what: str, one: str, number: int) -> None:

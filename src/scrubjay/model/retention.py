@@ -41,7 +41,10 @@ class Limit(CheckedRequest, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     number: Annotated[
         Annotated[int, Meta(ge=1, le=NUMBER_LIMIT)] | None,
-        doc("Cap: how many are kept; the oldest beyond it are retired."),
+        doc(
+            "Cap: how many are kept; the oldest beyond it are retired, of memories the untrusted "
+            "ones apart."
+        ),
     ] = None
     days: Annotated[_Days | None, doc("Age limit in days: older ones are retired.")] = None
     idle_days: Annotated[
@@ -154,19 +157,29 @@ class RetentionState(Struct, frozen=True, kw_only=True):
 
     policy: Retention
     queues: dict[Kind, CapQueue] = {}
+    untrusted: dict[Kind, CapQueue] = {}
+    """Those of untrusted origin: however many there are, they push out nothing that is trusted."""
+
+    def queue_of(self, memory: Memory) -> CapQueue | None:
+        """The queue in which a memory counts; None if its kind has no cap."""
+        return self._queues(memory).get(memory.kind)
+
+    def _queues(self, memory: Memory) -> dict[Kind, CapQueue]:
+        apart = not memory.origin.trusted and memory.kind in self.untrusted
+        return self.untrusted if apart else self.queues
 
     def retired(self, memory: Memory, now: datetime) -> bool:
         """Whether a memory is past the number or the age of its kind; no number is for archived."""
         if memory.pinned or (limit := self.policy.of(memory.kind)) is None:
             return False
-        queue = None if memory.archived_at else self.queues.get(memory.kind)
+        queue = None if memory.archived_at else self.queue_of(memory)
         past = queue is not None and memory.number < queue.before
         return past or limit.expired(memory.recorded_at, now)
 
     def waited(self, memory: Memory, now: datetime) -> bool:
         """Whether a retired memory has waited for its erasure for a day."""
         day_ago = now - timedelta(days=1)
-        limit, queue = self.policy.of(memory.kind), self.queues.get(memory.kind)
+        limit, queue = self.policy.of(memory.kind), self.queue_of(memory)
         long_past = limit is not None and limit.expired(memory.recorded_at, day_ago)
         since = None if queue is None else queue.since
         return long_past or (since is not None and since <= day_ago.timestamp())
@@ -175,7 +188,7 @@ class RetentionState(Struct, frozen=True, kw_only=True):
         self, memory: Memory, number: int, *, erased: bool, now: datetime
     ) -> RetentionState:
         """The state after a memory was written or erased; the same if nothing changes."""
-        limit, queue = self.policy.of(memory.kind), self.queues.get(memory.kind)
+        limit, queue = self.policy.of(memory.kind), self.queue_of(memory)
         if limit is None or limit.number is None or queue is None:
             return self
         counts = memory.shown and not memory.pinned and not erased
@@ -183,4 +196,8 @@ class RetentionState(Struct, frozen=True, kw_only=True):
         then = queue.following(number, counts=counts, cap=limit.number, now=moment)
         if then is queue:
             return self
-        return replace(self, queues={**self.queues, memory.kind: then})
+        queues = self._queues(memory)
+        followed = {**queues, memory.kind: then}
+        if queues is self.untrusted:
+            return replace(self, untrusted=followed)
+        return replace(self, queues=followed)

@@ -107,6 +107,23 @@ def test_what_is_forgotten_or_superseded_makes_room(engine: Kernel) -> None:
     assert contents(engine) == ["memory 3", "memory 2b", "memory 0"]
 
 
+@pytest.mark.parametrize("origin", [one for one in Origin if not one.trusted])
+def test_a_flood_of_untrusted_memories_pushes_out_nothing_that_is_trusted(
+    engine: Kernel, origin: Origin
+) -> None:
+    limit(engine, number=3)
+    own = [retain(engine, f"memory {at}") for at in range(3)]
+    noted = retain(engine, "memory heard", origin=origin)
+    for at in range(8):
+        retain(engine, f"memory flooded {at}", origin=origin)
+    assert contents(engine)[3:] == ["memory 2", "memory 1", "memory 0"]
+    engine.purge(ALICE)
+    assert all(engine.get(ALICE, Get(one)).current for one in own)
+    assert not engine.get(ALICE, Get(noted)).current
+    assert {f"memory {at}" for at in range(3)} <= set(recalled(engine))
+    assert engine.verify(ALICE).sound
+
+
 def test_a_cap_that_is_set_later_counts_what_is_there_already(engine: Kernel) -> None:
     write(engine, 5)
     limit(engine, number=2)

@@ -93,7 +93,8 @@ class Census:
     def write(self, tx: Tx) -> None:
         """Write the retention, with the queues of its caps and the hashes of what is said."""
         self.follow(tx)
-        state = RetentionState(policy=self._policy, queues=dict.fromkeys(self._caps, CapQueue()))
+        queues, untrusted = (dict.fromkeys(self._caps, CapQueue()) for _ in range(2))
+        state = RetentionState(policy=self._policy, queues=queues, untrusted=untrusted)
         now = self._opened.ports.clock.now()
         counted = sorted(self._seen.items(), key=lambda one: one[1][0].number)
         for row_id, (memory, said) in counted:
@@ -140,8 +141,11 @@ def note_purged(opened: OpenScope) -> None:
 
     def store(tx: Tx) -> None:
         if (state := opened.limits.read(tx)) is not None:
-            queues = {kind: replace(queue, since=None) for kind, queue in state.queues.items()}
-            opened.limits.write(tx, replace(state, queues=queues))
+            queues, untrusted = (
+                {kind: replace(queue, since=None) for kind, queue in some.items()}
+                for some in (state.queues, state.untrusted)
+            )
+            opened.limits.write(tx, replace(state, queues=queues, untrusted=untrusted))
 
     opened.write(store, erasing=True)
 

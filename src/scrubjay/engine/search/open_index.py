@@ -14,7 +14,7 @@ from scrubjay.engine.search import manifest, segment
 from scrubjay.engine.search.manifest import Manifest
 from scrubjay.engine.search.postings import Floats, Mask
 from scrubjay.engine.search.scope_index import ScopeIndex, Snapshot
-from scrubjay.engine.search.segment import KINDS, Columns, IndexEntry, Vectors
+from scrubjay.engine.search.segment import KINDS, TRUSTED, Columns, IndexEntry, Vectors
 from scrubjay.model.errors import (
     Busy,
     Changed,
@@ -287,8 +287,11 @@ def past_limits(held: Columns, limits: RetentionState, now: datetime) -> Mask:
     """Mask of the rows that are past the number or the age of their kind."""
     mask: Mask = np.zeros(len(held), np.bool_)
     for limit in limits.policy.limits:
-        queue = limits.queues.get(limit.kind)
-        past = held.born < (0 if queue is None else queue.before)
+        trusted, others = limits.queues.get(limit.kind), limits.untrusted.get(limit.kind)
+        before = 0 if trusted is None else trusted.before
+        past = held.born < before
+        if others is not None:
+            past = held.born < np.where(TRUSTED[held.origin], before, others.before)
         if limit.days is not None:
             past |= held.recorded <= (now - timedelta(days=limit.days)).timestamp()
         mask |= past & (held.kind == KINDS.index(limit.kind))

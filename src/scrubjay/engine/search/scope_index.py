@@ -31,9 +31,9 @@ from scrubjay.engine.search.postings import (
 from scrubjay.engine.search.ranking import RankColumns
 from scrubjay.engine.search.segment import (
     KINDS,
-    ORIGINS,
     SIGNS,
     TRUST,
+    TRUSTED,
     Columns,
     IndexEntry,
     Segment,
@@ -58,7 +58,6 @@ _NEAREST: Final = 0.2
 _DENSE: Final = frozenset({"chinese", "japanese"})
 """Languages of which one character says about as much as three letters of an alphabet."""
 _BEHAVIORAL: Final = np.array([kind.behavioral for kind in KINDS])
-_TRUSTED: Final = np.array([origin.trusted for origin in ORIGINS])
 _LAST: Final = datetime.max.replace(microsecond=0, tzinfo=UTC).timestamp()
 
 
@@ -158,7 +157,7 @@ class Snapshot:
     @cached_property
     def vouched(self) -> Mask:
         """Mask of the trusted rows: by their origin, or approved by a person."""
-        trusted: Mask = _TRUSTED[self.columns.origin] | self.columns.approved
+        trusted: Mask = TRUSTED[self.columns.origin] | self.columns.approved
         return trusted
 
     @cached_property

@@ -37,6 +37,7 @@ NOTHING: Final = -1
 KINDS: Final = tuple(Kind)
 ORIGINS: Final = (*(one for one in Origin if one is not Origin.QUOTED), Origin.QUOTED)
 """By the codes of segments that are written: a new origin gets the next code."""
+TRUSTED: Final = np.array([origin.trusted for origin in ORIGINS])
 _KIND_CODES: Final = {kind: code for code, kind in enumerate(KINDS)}
 _ORIGIN_CODES: Final = {origin: code for code, origin in enumerate(ORIGINS)}
 TRUST: Final = 1 - np.array([0, 1, 2, 3, 4, 5, 6, 3.5], np.float32) / np.float32(6)
