@@ -819,7 +819,9 @@ export type Kind = "context" | "correction" | "episode" | "fact" | "instruction"
 
 /** Limits of the memories of one kind; pinned ones are exempt. */
 export interface KindLimit {
-  /** Cap: how many are kept; the oldest beyond it are retired. */
+  /**
+   * Cap: how many are kept; the oldest beyond it are retired, of memories the untrusted ones apart.
+   */
   number: number | null;
   /** Age limit in days: older ones are retired. */
   days: number | null;
@@ -845,7 +847,9 @@ export type LawfulBasis = "consent" | "contract" | "legitimate_interest";
 
 /** Limits of one kind of thing; each that is None does not apply. */
 export interface Limit {
-  /** Cap: how many are kept; the oldest beyond it are retired. */
+  /**
+   * Cap: how many are kept; the oldest beyond it are retired, of memories the untrusted ones apart.
+   */
   number: number | null;
   /** Age limit in days: older ones are retired. */
   days: number | null;

@@ -511,12 +511,7 @@ class Access:
 
         `informed` says that its owner was told before (Art. 18 (3) GDPR): then others may, too.
         """
-        if not (informed or self.owns(scope)) and self._engine.head(scope).frozen is Freeze.ALL:
-            raise Forbidden(
-                "A restriction is lifted by its owner.",
-                hint="Ask at POST /v1/personal/lift: the owner is informed, and it waits for that.",
-            )
-        return self._engine.freeze(scope, request, caller)
+        return self._engine.freeze(scope, request, caller, lifts=informed or self.owns(scope))
 
     def hold(self, scope: Scope, request: Hold, caller: Caller) -> Held:
         """Put a scope under keys of its user: only the person whose memory it is does that."""

@@ -284,11 +284,19 @@ def check_expected(edition: Edition, expected: frozenset[Edition] | None) -> Non
         raise Stale("The memory has changed since it was read.")
 
 
-def freeze(opened: OpenScope, level: Freeze, *, actor: Actor) -> Freeze:
-    """Stop writes, or writes and recall, or (`none`) nothing; returns the level before."""
+def freeze(opened: OpenScope, level: Freeze, *, actor: Actor, lifts: bool) -> Freeze:
+    """Stop writes, or writes and recall, or (`none`) nothing; returns the level before.
+
+    Who `lifts` no restriction is refused inside of the transaction: the owner may just have set it.
+    """
 
     def store(tx: Tx) -> Freeze:
         head = tx.head()
+        if head.frozen is Freeze.ALL and not lifts:
+            raise Forbidden(
+                "A restriction is lifted by its owner.",
+                hint="Ask at POST /v1/personal/lift: the owner is informed, and it waits for that.",
+            )
         if head.frozen is not level:
             tx.set_head(replace(head, frozen=level))
             opened.trail.record(tx, f"freeze.{level.value}", actor)

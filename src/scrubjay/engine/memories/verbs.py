@@ -158,10 +158,16 @@ class MemoryVerbs(SearchVerbs):
         return found[0] if found else None
 
     def freeze(
-        self, scope: Scope, request: FreezeRequest = FreezeRequest(), caller: Caller = USER
+        self,
+        scope: Scope,
+        request: FreezeRequest = FreezeRequest(),
+        caller: Caller = USER,
+        *,
+        lifts: bool = True,
     ) -> Freeze:
         """Block writes, or writes and recall; `none` lifts it. Returns the level before."""
-        return retaining.freeze(self._begin(scope), Freeze(request.level), actor=caller.actor)
+        level = Freeze(request.level)
+        return retaining.freeze(self._begin(scope), level, actor=caller.actor, lifts=lifts)
 
     def get(self, scope: Scope, request: Get, caller: Caller = USER) -> Memory:
         """One memory by id, superseded or not; by 8 characters or more, if only one begins so."""

@@ -338,7 +338,7 @@ class Personal:
         """Lift a restriction once its owner has been informed of that."""
         self.check_right()
         self._ready(self.scope, create=False)
-        if self._level is Freeze.ALL:
+        if restricted := self._level is Freeze.ALL:
             notice = self.notices.announce(self.scope)
             if request.notice_id is None:
                 return told.Restriction(
@@ -357,7 +357,7 @@ class Personal:
                     hint="It is lifted once the owner has read it at /v1/personal/notices.",
                 )
         self.access.freeze(
-            self.scope, FreezeRequest(Freeze.NONE), self.access.caller, informed=True
+            self.scope, FreezeRequest(Freeze.NONE), self.access.caller, informed=restricted
         )
         self.notices.close(self.scope)
         return told.Restriction(level=self._level.value)
