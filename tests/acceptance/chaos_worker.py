@@ -44,6 +44,15 @@ def build(home: Path, clock: SystemClock | None = None) -> Kernel:
     return bootstrap.build(place, clock=clock)
 
 
+def moment() -> float:
+    """A clock that stands still while this thread could go on and has no processor.
+
+    So a verb is timed by its waits and its work, however busy the machine is.
+    """
+    told = Path("/proc/thread-self/schedstat")
+    return time.monotonic() - (int(told.read_text().split()[1]) / 1e9 if told.exists() else 0)
+
+
 def work(home: Path, ledger: int, name: str, chance: random.Random, pipe: int) -> None:
     """Carry out verbs until somebody ends this process; the pipe gets a byte for each."""
     clock, engine, mine, number = JumpingClock(), None, dict[str, str](), 0
@@ -54,7 +63,7 @@ def work(home: Path, ledger: int, name: str, chance: random.Random, pipe: int) -
         key = f"{name}/{number}" if verb == "retain" or not mine else chance.choice([*mine])
         told: dict[str, object] = {"verb": verb, "key": key, "id": mine.get(key)}
         os.write(ledger, json.dumps({**told, "begun": True}).encode() + b"\n")
-        begun = time.monotonic()
+        begun, wall = moment(), time.monotonic()
         try:
             if engine is None:
                 engine = build(home, clock)
@@ -71,7 +80,7 @@ def work(home: Path, ledger: int, name: str, chance: random.Random, pipe: int) -
                 told |= {"verb": "retain", "id": done.id, "outcome": done.outcome}
         except ScrubjayError as error:
             told["error"] = error.code
-        told["seconds"] = time.monotonic() - begun
+        told |= {"seconds": moment() - begun, "wall": time.monotonic() - wall}
         os.write(ledger, json.dumps(told).encode() + b"\n")
         with suppress(BlockingIOError):  # nobody waits for that many
             os.write(pipe, b".")

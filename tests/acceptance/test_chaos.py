@@ -31,7 +31,7 @@ from tests.acceptance.test_disk_full import Tmpfs
 ROOT = Path(__file__).parents[2]
 PROCESSES = 12
 BOUND = 4 * LOCK_SECONDS + 14
-"""How long a verb may take: its waits, a stop of its own process, and a machine that is busy."""
+"""How long a verb may take, but for a busy machine: its waits, and a stop of its own process."""
 ALLOWED = {"store_busy", "store_full", "store_error", "key_missing"}
 
 
@@ -173,14 +173,15 @@ def test_whatever_happens_nothing_is_lost_doubled_or_back(
         crowd.end()
     assert crowd.tracebacks() == []
     kept, doubtful, gone, errors = dict[str, str](), set[str](), set[str](), Counter[str]()
-    slowest = 0.0
+    slowest, longest = (0.0, "", ""), 0.0
     for entry in crowd.entries():
         key, verb = entry["key"], entry["verb"]
         if entry.get("begun"):
             if verb == "forget":
                 doubtful.add(key)
             continue
-        slowest = max(slowest, entry["seconds"])
+        slowest = max(slowest, (entry["seconds"], verb, entry.get("error", "")))
+        longest = max(longest, entry["wall"])
         if code := entry.get("error"):
             errors[code] += 1
         elif verb == "forget" and entry["id"]:
@@ -188,7 +189,6 @@ def test_whatever_happens_nothing_is_lost_doubled_or_back(
         elif verb == "retain" and entry["outcome"] != Outcome.FORGOTTEN:
             kept[key] = entry["id"]
     assert set(errors) <= ALLOWED, errors
-    assert slowest < BOUND
     engine = build(disk / "home")
     engine.finish_due(SCOPE)
     keys = Counter(memory.key for memory in everything(engine))
@@ -200,10 +200,11 @@ def test_whatever_happens_nothing_is_lost_doubled_or_back(
     assert engine.verify(SCOPE).problems == ()
     engine.close()
     swap_in_an_older_file(disk / "home", tmp_path)
+    assert slowest < (BOUND,), longest
     record_property("acknowledged", len(kept))
     record_property("forgotten", len(gone))
     record_property("kills", crowd.kills)
-    record_property("slowest verb", f"{slowest:.1f} s")
+    record_property("slowest verb", f"{slowest[0]:.1f} s, by the clock {longest:.1f} s")
     record_property("refused", dict(errors))
 
 

@@ -14,7 +14,6 @@ Run it on cleaned text: a token with invisible characters in it is none any more
 from __future__ import annotations
 
 import itertools
-import operator
 import re
 import string
 import unicodedata
@@ -111,8 +110,7 @@ def iban(text: str) -> int:
 
 def mixed(text: str) -> int:
     """Letters and digits together, as chance makes them and names seldom are."""
-    has_both = any(map(str.isdigit, text)) and any(map(str.isalpha, text))
-    return len(text) if has_both else 0
+    return len(text) if any(map(str.isdigit, text)) and any(map(str.isalpha, text)) else 0
 
 
 def three_kinds(text: str) -> int:
@@ -184,9 +182,8 @@ def words(text: str) -> int:
 
 def entropy(text: str) -> float:
     """Bits per character, by how often each of its characters occurs."""
-    size = len(text)
     repeated = sum(n * log2(n) for n in Counter(text).values() if n > 1)
-    return log2(size) - repeated / size if size else 0.0
+    return log2(len(text)) - repeated / len(text) if text else 0.0
 
 
 CHECKS: Final[Mapping[str, Callable[[str], int]]] = {
@@ -248,7 +245,6 @@ _MEANINGS: Final = {
     **dict.fromkeys(("color", "sequence", "rest", "wrap"), b""),
 }
 _MEANT: Final = dict[bytes, bytes]()
-_MOST_MEANT: Final = 4_096
 # What the prefilter says beside the rules, in the same pass: there may be notations, percent
 # signs that encode, wrapped lines, and notations that stand in the middle of a keyword.
 _NOTED: Final = (
@@ -472,9 +468,8 @@ def _within(view: _View, rule: int, start: int, end: int) -> Iterator[_Span]:
     """
     kind, text, at = rules()[rule], view.text, start
     pattern = _compiled(kind.regex)
-    groups = range(1, pattern.groups + 1)
     while at < end and (match := pattern.search(text, at, end)):
-        group = next((n for n in groups if match.start(n) >= 0), 0)
+        group = match.lastindex or 0
         first, last = match.span(group)
         touches = not group and (
             (kind.edges != "none" and text[first - 1 : first].isalnum())
@@ -536,7 +531,7 @@ def _by_chance(token: bytes) -> bool:
     if b"/" not in token and strong(token.decode("latin-1")):
         return True
     kinds = token.translate(_KINDS, _SIGNS)
-    changes = sum(map(operator.ne, kinds, kinds[1:]))
+    changes = sum(map(int.__ne__, kinds, kinds[1:]))
     enough = len(kinds) >= 10 and kinds.count(b"0") > 1 and len(set(kinds)) == 3
     return enough and changes >= 0.35 * len(kinds)
 
@@ -587,7 +582,7 @@ def _judged(rule: Rule, secret: bytes) -> int:
 def _meaning(written: re.Match[bytes]) -> bytes:
     """The decoded value of an escape, from a bounded cache: a text repeats few of them."""
     if (meant := _MEANT.get(written[0])) is None:
-        if len(_MEANT) >= _MOST_MEANT:
+        if len(_MEANT) >= 4_096:
             _MEANT.clear()
         meant = _MEANT[written[0]] = _decoded(written)
     return meant

@@ -160,26 +160,35 @@ class RetentionState(Struct, frozen=True, kw_only=True):
     untrusted: dict[Kind, CapQueue] = {}
     """Those of untrusted origin: however many there are, they push out nothing that is trusted."""
 
-    def queue_of(self, memory: Memory) -> CapQueue | None:
-        """The queue in which a memory counts; None if its kind has no cap."""
-        return self._queues(memory).get(memory.kind)
+    def before(self, kind: Kind, *, trusted: bool) -> int:
+        """The number below which memories of a kind are retired, trusted ones or others."""
+        queue = self._queues(kind, trusted).get(kind)
+        return 0 if queue is None else queue.before
 
-    def _queues(self, memory: Memory) -> dict[Kind, CapQueue]:
-        apart = not memory.origin.trusted and memory.kind in self.untrusted
-        return self.untrusted if apart else self.queues
+    def _queues(self, kind: Kind, trusted: bool) -> dict[Kind, CapQueue]:
+        return self.untrusted if not trusted and kind in self.untrusted else self.queues
 
     def retired(self, memory: Memory, now: datetime) -> bool:
         """Whether a memory is past the number or the age of its kind; no number is for archived."""
         if memory.pinned or (limit := self.policy.of(memory.kind)) is None:
             return False
-        queue = None if memory.archived_at else self.queue_of(memory)
-        past = queue is not None and memory.number < queue.before
+        before = self.before(memory.kind, trusted=memory.origin.trusted)
+        past = not memory.archived_at and memory.number < before
         return past or limit.expired(memory.recorded_at, now)
+
+    def purged(self) -> RetentionState:
+        """The state once no retired memory waits for its erasure any more."""
+        queues, untrusted = (
+            {kind: replace(queue, since=None) for kind, queue in some.items()}
+            for some in (self.queues, self.untrusted)
+        )
+        return replace(self, queues=queues, untrusted=untrusted)
 
     def waited(self, memory: Memory, now: datetime) -> bool:
         """Whether a retired memory has waited for its erasure for a day."""
         day_ago = now - timedelta(days=1)
-        limit, queue = self.policy.of(memory.kind), self.queue_of(memory)
+        limit = self.policy.of(memory.kind)
+        queue = self._queues(memory.kind, memory.origin.trusted).get(memory.kind)
         long_past = limit is not None and limit.expired(memory.recorded_at, day_ago)
         since = None if queue is None else queue.since
         return long_past or (since is not None and since <= day_ago.timestamp())
@@ -188,7 +197,11 @@ class RetentionState(Struct, frozen=True, kw_only=True):
         self, memory: Memory, number: int, *, erased: bool, now: datetime
     ) -> RetentionState:
         """The state after a memory was written or erased; the same if nothing changes."""
-        limit, queue = self.policy.of(memory.kind), self.queue_of(memory)
+        limit, queues = (
+            self.policy.of(memory.kind),
+            self._queues(memory.kind, memory.origin.trusted),
+        )
+        queue = queues.get(memory.kind)
         if limit is None or limit.number is None or queue is None:
             return self
         counts = memory.shown and not memory.pinned and not erased
@@ -196,7 +209,6 @@ class RetentionState(Struct, frozen=True, kw_only=True):
         then = queue.following(number, counts=counts, cap=limit.number, now=moment)
         if then is queue:
             return self
-        queues = self._queues(memory)
         followed = {**queues, memory.kind: then}
         if queues is self.untrusted:
             return replace(self, untrusted=followed)

@@ -294,8 +294,7 @@ def freeze(opened: OpenScope, level: Freeze, *, actor: Actor, lifts: bool) -> Fr
         head = tx.head()
         if head.frozen is Freeze.ALL and not lifts:
             raise Forbidden(
-                "A restriction is lifted by its owner.",
-                hint="Ask at POST /v1/personal/lift: the owner is informed, and it waits for that.",
+                "A restriction is lifted by its owner; others ask at /v1/personal/lift."
             )
         if head.frozen is not level:
             tx.set_head(replace(head, frozen=level))

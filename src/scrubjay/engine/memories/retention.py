@@ -141,11 +141,7 @@ def note_purged(opened: OpenScope) -> None:
 
     def store(tx: Tx) -> None:
         if (state := opened.limits.read(tx)) is not None:
-            queues, untrusted = (
-                {kind: replace(queue, since=None) for kind, queue in some.items()}
-                for some in (state.queues, state.untrusted)
-            )
-            opened.limits.write(tx, replace(state, queues=queues, untrusted=untrusted))
+            opened.limits.write(tx, state.purged())
 
     opened.write(store, erasing=True)
 

@@ -287,11 +287,8 @@ def past_limits(held: Columns, limits: RetentionState, now: datetime) -> Mask:
     """Mask of the rows that are past the number or the age of their kind."""
     mask: Mask = np.zeros(len(held), np.bool_)
     for limit in limits.policy.limits:
-        trusted, others = limits.queues.get(limit.kind), limits.untrusted.get(limit.kind)
-        before = 0 if trusted is None else trusted.before
-        past = held.born < before
-        if others is not None:
-            past = held.born < np.where(TRUSTED[held.origin], before, others.before)
+        lines = [limits.before(limit.kind, trusted=one) for one in (False, True)]
+        past = held.born < np.array(lines)[TRUSTED[held.origin].astype(np.intp)]
         if limit.days is not None:
             past |= held.recorded <= (now - timedelta(days=limit.days)).timestamp()
         mask |= past & (held.kind == KINDS.index(limit.kind))
