@@ -178,11 +178,9 @@ class RetentionState(Struct, frozen=True, kw_only=True):
 
     def purged(self) -> RetentionState:
         """The state once no retired memory waits for its erasure any more."""
-        queues, untrusted = (
-            {kind: replace(queue, since=None) for kind, queue in some.items()}
-            for some in (self.queues, self.untrusted)
-        )
-        return replace(self, queues=queues, untrusted=untrusted)
+        both = (self.queues, self.untrusted)
+        some, others = ({k: replace(one, since=None) for k, one in q.items()} for q in both)
+        return replace(self, queues=some, untrusted=others)
 
     def waited(self, memory: Memory, now: datetime) -> bool:
         """Whether a retired memory has waited for its erasure for a day."""

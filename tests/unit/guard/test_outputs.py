@@ -40,7 +40,7 @@ def test_nineteen_of_twenty_secrets_in_what_tools_print_are_found(
 
 @pytest.mark.parametrize(
     ("templates", "share"),
-    [(THIRD_OUTPUTS, 0.82), (FOURTH_OUTPUTS, 0.88), (FIFTH_OUTPUTS, 0.88)],
+    [(THIRD_OUTPUTS, 0.85), (FOURTH_OUTPUTS, 0.89), (FIFTH_OUTPUTS, 0.95)],
     ids=["third", "fourth", "fifth"],
 )
 def test_of_tools_that_no_rule_was_made_for_most_secrets_are_found(
@@ -48,7 +48,7 @@ def test_of_tools_that_no_rule_was_made_for_most_secrets_are_found(
     share: float,
     record_property: Callable[[str, object], None],
 ) -> None:
-    """Each set was committed before rules ran on it; another hand wrote the fifth."""
+    """Each set was committed before rules ran on it; what each showed is in the threat model."""
     found = count = 0
     for output in outputs(templates):
         left = re.sub(r"\s+", "", redact(clean(output.text)).text)
