@@ -832,7 +832,9 @@ export interface KindLimit {
 }
 
 export interface KindLimitRequest {
-  /** Cap: how many are kept; the oldest beyond it are retired. */
+  /**
+   * Cap: how many are kept; the oldest beyond it are retired, of memories the untrusted ones apart.
+   */
   number?: number | null;
   /** Age limit in days: older ones are retired. */
   days?: number | null;
@@ -858,7 +860,9 @@ export interface Limit {
 }
 
 export interface LimitRequest {
-  /** Cap: how many are kept; the oldest beyond it are retired. */
+  /**
+   * Cap: how many are kept; the oldest beyond it are retired, of memories the untrusted ones apart.
+   */
   number?: number | null;
   /** Age limit in days: older ones are retired. */
   days?: number | null;
