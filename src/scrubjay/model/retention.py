@@ -195,16 +195,13 @@ class RetentionState(Struct, frozen=True, kw_only=True):
         self, memory: Memory, number: int, *, erased: bool, now: datetime
     ) -> RetentionState:
         """The state after a memory was written or erased; the same if nothing changes."""
-        limit, queues = (
-            self.policy.of(memory.kind),
-            self._queues(memory.kind, memory.origin.trusted),
-        )
+        limit = self.policy.of(memory.kind)
+        queues = self._queues(memory.kind, memory.origin.trusted)
         queue = queues.get(memory.kind)
         if limit is None or limit.number is None or queue is None:
             return self
         counts = memory.shown and not memory.pinned and not erased
-        moment = now.timestamp()
-        then = queue.following(number, counts=counts, cap=limit.number, now=moment)
+        then = queue.following(number, counts=counts, cap=limit.number, now=now.timestamp())
         if then is queue:
             return self
         followed = {**queues, memory.kind: then}
