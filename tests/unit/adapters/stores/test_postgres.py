@@ -16,6 +16,7 @@ from scrubjay.adapters.stores.postgres.connections import (
     checked_url,
 )
 from scrubjay.adapters.stores.postgres.store import PostgresStore
+from scrubjay.adapters.stores.postgres.transaction import PostgresView
 from scrubjay.model.errors import Busy, InvalidRequest, OutcomeUnknown, SchemaTooNew, StoreError
 from scrubjay.model.rows import Collection
 from scrubjay.ports import Failpoint, Tx, commit
@@ -215,6 +216,39 @@ def test_the_server_lets_go_of_a_node_that_vanished(over_tls: str, tmp_path: Pat
     )
     assert told == ["5", "3", "10000", "off"]
     store.close()
+
+
+# -- few trips -------------------------------------------------------------------------------
+
+
+def test_the_value_that_views_ask_for_comes_with_the_head(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A recall on a far database waits for one trip less; what it sees is of its own snapshot."""
+    store.write(ALICE, lambda tx: tx.set_value("limits", b"first"))
+    assert look(store, lambda view: view.value("limits")) == b"first"
+    asked = list[str]()
+    run = PostgresView.run
+
+    def noted(view: PostgresView, query: str, *bindings: object) -> list[tuple[object, ...]]:
+        asked.append(query)
+        return run(view, query, *bindings)
+
+    monkeypatch.setattr(PostgresView, "run", noted)
+    assert look(store, lambda view: view.value("limits")) == b"first"
+    assert asked == []
+    with store.read(ALICE) as view:
+        view.head()
+        store.write(ALICE, lambda tx: tx.set_value("limits", None))
+        assert view.value("limits") == b"first"
+        assert view.value("other") is None
+    assert look(store, lambda view: view.value("limits")) is None
+
+    def exchange(tx: Tx) -> bytes | None:
+        tx.set_value("limits", b"second")
+        return tx.value("limits")
+
+    assert store.write(ALICE, exchange) == b"second"
 
 
 # -- deadlocks -------------------------------------------------------------------------------

@@ -100,6 +100,8 @@ class Connections:
     ) -> None:
         self._idle: deque[Database] = deque()
         self.timeout = timeout
+        self.asked_first = ""
+        """The value that a view asked for: the next one gets it with the head, in one trip."""
         self._url = checked_url(url)
         if not pooler:  # which knows no options, and watches its clients itself
             given = {**_told_elsewhere(), **conninfo_to_dict(self._url)}.get("options", "")

@@ -15,6 +15,10 @@ WITH gone AS (DELETE FROM scrubjay.version) INSERT INTO scrubjay.version VALUES 
 -- head --
 SELECT {head}, number FROM scrubjay.scope WHERE address = %s
 
+-- head_and_value --
+SELECT {head}, number, (SELECT cell FROM scrubjay.value WHERE scope = number AND name = %s)
+FROM scrubjay.scope WHERE address = %s
+
 -- lock_head --
 SELECT {head}, number, pg_current_xact_id()::text || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8)
 FROM scrubjay.scope WHERE address = %s FOR UPDATE

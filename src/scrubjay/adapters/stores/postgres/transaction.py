@@ -32,6 +32,8 @@ class PostgresView:
         self._ended = False
         self._head: HeadColumns | None = None
         self._scope = 0
+        self._known: dict[str, bytes | None] = {}
+        """Values that came with the head."""
         self.failure: psycopg.Error | None = None
         """Error of PostgreSQL: the transaction is lost, even if the error was caught."""
 
@@ -86,12 +88,15 @@ class PostgresView:
         assert self._head is not None
         return self._head
 
-    def _begin(self, connection: Database) -> list[tuple[Any, ...]]:
+    def _begin(self, connection: Database) -> list[Sequence[Any]]:
         with connection.pipeline():
             connection.execute(_BEGIN_VIEW)
-            return fetched(connection, QUERIES["head"], self._address)
+            name = self._connections.asked_first
+            found = fetched(connection, QUERIES["head_and_value"], name, self._address)
+        self._known = dict.fromkeys([name], found[0][-1] if found else None)
+        return [columns for *columns, _ in found]
 
-    def _met(self, found: list[tuple[Any, ...]]) -> None:
+    def _met(self, found: list[Sequence[Any]]) -> None:
         if not found:
             self.end()
             raise faults.absent()
@@ -160,7 +165,11 @@ class PostgresView:
         return [found for (found,) in self.run("tombstones", self.scope)]
 
     def value(self, name: str) -> bytes | None:
-        found = self.run("value", self.scope, name)
+        scope = self.scope
+        if name in self._known:
+            return self._known[name]
+        self._connections.asked_first = name
+        found = self.run("value", scope, name)
         return found[0][0] if found else None
 
     def value_names(self) -> Sequence[str]:
@@ -197,7 +206,7 @@ class PostgresTx(PostgresView):
         if not self._over:
             connection.close()
 
-    def _begin(self, connection: Database) -> list[tuple[Any, ...]]:
+    def _begin(self, connection: Database) -> list[Sequence[Any]]:
         self._pipeline = ExitStack()
         self._pipeline.enter_context(connection.pipeline())
         connection.execute(_BEGIN_WRITE)
