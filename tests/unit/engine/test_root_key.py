@@ -19,6 +19,7 @@ from scrubjay.model.scope import Scope
 from scrubjay.testing.clock import FakeClock
 from tests.support.engines import MemoryHome, RemoteHome
 from tests.support.keyrings import PhraseKeyring, file_backend
+from tests.support.memory_cluster import Fate, still
 from tests.support.memory_keyring import MemoryWrapper
 from tests.unit.engine.scene import ALICE, BOB
 
@@ -244,6 +245,36 @@ def test_a_root_key_that_opens_slots_of_no_scope_is_not_destroyed_too_early_eith
     home.cluster.replicate()
     again.upkeep()
     assert len(generations(home)) == 1
+
+
+def test_a_failover_at_any_call_of_a_rotation_loses_no_slot() -> None:
+    """An older copy has slots of the root key before, and says of itself that all of it lasts."""
+    asked = at = 0
+    while at <= asked:
+        at, asked = at + 1, 0
+        home = RemoteHome(at, synchronous=False)
+        home.engine().retain(ALICE, Retain("tea"))
+        home.engine().retain(BOB, Retain("coffee"))
+        home.cluster.replicate()
+
+        def network(name: str, home: RemoteHome = home, at: int = at) -> Fate:
+            nonlocal asked
+            asked += 1
+            if asked == at:
+                home.cluster.fail_over()
+            return Fate.ARRIVES
+
+        home.network = network
+        home.engine().rotate_root()
+        home.network = still
+        assert contents(home.engine()) == ["tea"], f"lost at call {at}"
+        home.engine().rotate_root()
+        home.cluster.replicate()
+        home.engine().upkeep()
+        home.cluster.fail_over()
+        assert contents(home.engine()) == ["tea"]
+        assert len(generations(home)) == 1
+    assert at > 20
 
 
 def test_a_receipt_without_a_schedule_names_the_generation_alone() -> None:

@@ -49,9 +49,7 @@ def rotate(ports: Ports, *, progress: Progress = no_progress) -> RootRotated:
     if len(generations) == 1 or any(note.generation == generations[-1] for note in known):
         keyring.wrapper.begin()
     ports.reach(Failpoint.ROOT_BEGUN)
-    key = installation_key(ports)
-    owners = {entry.address: scope_name(key, entry) for entry in every_entry(ports.store.catalog)}
-    done, left = keyring.rewrap(owners.get, progress=progress)
+    done, left = _rewrap(ports, progress)
     ports.reach(Failpoint.ROOT_REWRAPPED)
     today = ports.clock.now().date()
     ends = today + timedelta(days=ports.policy.root_keep_days)
@@ -109,8 +107,20 @@ def _destroy_due(ports: Ports) -> None:
     if wrapper.generations()[0] > past:
         return
     keyring, lasting = ports.keyring, ports.store.lasting
-    if not keyring.slots.beside_rows or all(map(lasting, keyring.addresses())):
-        wrapper.destroy(past)
+    if keyring.slots.beside_rows:
+        if not all(map(lasting, keyring.addresses())):
+            return
+        # After a failover what lasts may be an older copy, with slots of the past root key.
+        if _rewrap(ports, no_progress)[0]:
+            return
+    wrapper.destroy(past)
+
+
+def _rewrap(ports: Ports, progress: Progress) -> tuple[int, int]:
+    """Wrap every slot under the present generation; how many were, and how many do not open."""
+    key = installation_key(ports)
+    owners = {entry.address: scope_name(key, entry) for entry in every_entry(ports.store.catalog)}
+    return ports.keyring.rewrap(owners.get, progress=progress)
 
 
 def noise_from(ports: Ports) -> date | None:
