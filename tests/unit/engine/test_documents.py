@@ -46,9 +46,12 @@ from scrubjay.model.requests import (
 )
 from scrubjay.model.retention import KindLimit, SetRetention
 from scrubjay.model.rows import Collection, Freeze
+from scrubjay.model.scope import Scope
 from scrubjay.model.text import TURN_BYTES
 from tests.support.engines import MemoryHome, SimulatedCrash
 from tests.unit.engine.scene import ALICE, BOB, address, browse, forget, retain
+
+CAROL = Scope("local", "carol")
 
 TEA = "Alice drinks green tea every single morning."
 SECRET = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
@@ -426,6 +429,25 @@ def test_export_and_load_are_the_same_documents(engine: Kernel, *, sealed: bool)
     assert [one.path for one in engine.documents(BOB).data] == ["c", "tea"]
     assert engine.document(BOB, ReadDocument("c")).value == "mine"
     assert engine.verify(BOB).problems == ()
+
+
+def test_a_document_that_a_load_leaves_out_is_not_recalled_either(home: MemoryHome) -> None:
+    """Because its name is in use, or because the one that is here is another version of it."""
+    engine = home.engine()
+    engine.put(ALICE, Put("a", "The heron nests at Quilltop", indexed=True))
+    engine.put(ALICE, Put("b", "The plover nests on the beach", indexed=True))
+    first = engine.export(ALICE)
+    engine.load(BOB, Load(first.content))
+    engine.put(ALICE, Put("a", "The heron has left Quilltop", indexed=True))
+    engine.put(CAROL, Put("b", "Oaks grow slowly", indexed=True))
+    for scope, told in ((BOB, 0), (CAROL, 1)):
+        assert engine.load(scope, Load(engine.export(ALICE).content)).loaded == told
+        said = {one.content for one in engine.browse(scope).data}
+        assert said == {str(one.value) for one in engine.documents(scope).data}
+        for one in engine.documents(scope).data:
+            engine.remove(scope, Remove(one.name))
+        assert engine.browse(scope).data == ()
+        assert engine.verify(scope).sound
 
 
 def test_a_load_is_trusted_no_more_than_its_caller(engine: Kernel) -> None:

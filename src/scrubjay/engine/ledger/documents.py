@@ -347,10 +347,19 @@ def load(opened: OpenScope, tx: Tx, loaded: Iterable[Document]) -> None:
     What recall finds of them came along as memories.
     """
     for one in loaded:
-        row_id = opened.row_id(one.id)
-        if tx.buried([row_id]) or tx.row(HOME, row_id) or find(opened, tx, one.name):
-            continue
-        put_row(opened, tx, one)
+        if not _stays_out(opened, tx, one):
+            put_row(opened, tx, one)
+
+
+def left_out(opened: OpenScope, view: View, loaded: Iterable[Document]) -> frozenset[str]:
+    """The ids of those that a load adds nothing of: nor may recall find their texts."""
+    return frozenset(one.id for one in loaded if _stays_out(opened, view, one))
+
+
+def _stays_out(opened: OpenScope, view: View, one: Document) -> bool:
+    row_id = opened.row_id(one.id)
+    there = view.row(HOME, row_id) is not None or find(opened, view, one.name) is not None
+    return there or bool(view.buried([row_id]))
 
 
 def named_rightly(opened: OpenScope, row: Row) -> Document | None:

@@ -171,7 +171,7 @@ def load(opened: OpenScope, request: Load, caller: Caller) -> Loaded:
     said = tuple(admit(turn, opened.ports.policy.placeholder)[0] for turn in content.turns)
 
     def store(tx: Tx) -> Loaded:
-        loaded = _merge(opened, tx, memories, said, caller)
+        loaded = _merge(opened, tx, memories, said, caller, written=content.documents)
         _merge_later(opened, tx, content, caller, clean=True)
         opened.trail.record(tx, "load", caller.actor, number=loaded.loaded)
         return loaded
@@ -195,8 +195,13 @@ def _merge(
     memories: Iterable[Memory],
     said: Iterable[Turn],
     caller: Caller,
+    *,
+    written: Iterable[Document],
 ) -> Loaded:
-    """Write the memories that are new or newer here; never one that was forgotten here."""
+    """Write the memories that are new or newer here; never one that was forgotten here.
+
+    Those that tell a document that stays out, stay out with it.
+    """
     if (ceiling := caller.ceiling) is not None:
         memories = [replace(one, origin=lowest((ceiling, one.origin))) for one in memories]
         said = [replace(one, origin=lowest((ceiling, one.origin))) for one in said]
@@ -209,12 +214,14 @@ def _merge(
     names = {memory.id: opened.row_id(memory.id) for memory in memories}
     keys = {memory.id: opened.key_hash(memory.key) for memory in memories}
     buried = tx.buried([*names.values(), *(key for key in keys.values() if key)])
+    left_out = documents.left_out(opened, tx, written)
     loaded = known = forgotten = 0
     for memory in memories:
         row = tx.row(Collection.MEMORY, names[memory.id])
+        stays_out = bool(memory.sources) and left_out.issuperset(memory.sources)
         if names[memory.id] in buried or keys[memory.id] in buried:
             forgotten += 1
-        elif row is not None and (row.erased or row.version >= memory.version):
+        elif stays_out or (row is not None and (row.erased or row.version >= memory.version)):
             known += 1
         else:
             told = _in_line(opened, tx, memory, trusted=caller.ceiling is None)
@@ -493,7 +500,7 @@ def _restore(
     if caller.ceiling is not None:
         memories = [_admitted(opened, memory) for memory in memories]
     empty = not tx.head().turn.seq
-    loaded = _merge(opened, tx, memories, said, caller)
+    loaded = _merge(opened, tx, memories, said, caller, written=content.documents)
     later = {
         name: tuple(one for one in ones if of_id.short(one.id) not in buried)
         for name, ones in (
