@@ -454,7 +454,7 @@ def latest_first(hits: list[Hit], query: str) -> list[Hit]:
     heads = hits[:_READ]
     short = [hit for hit in heads if len(hit.memory.content) <= _STATEMENT_CHARS]
     ending = [hit for hit in short if pattern("signs", "ending").search(hit.memory.content.lower())]
-    own, asked = pattern("question", "first_person"), gist(query)
+    own, asked = pattern("question", "first_person"), gist(query) if ending else frozenset()
     for later in ending:
         text = later.memory.content
         lacking, names = asked - gist(text), proper_names(text)
