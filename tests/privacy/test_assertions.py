@@ -38,7 +38,15 @@ from scrubjay.surfaces.personal.routes import _tell_due
 from scrubjay.testing.embedder_contract import FakeEmbedder
 from tests.contract.test_one_json import CASES
 from tests.dialects.personal.conftest import Person
-from tests.dialects.personal.test_copies import READER, content, exported, fetched, filled, imported
+from tests.dialects.personal.test_copies import (
+    READER,
+    content,
+    exported,
+    exports,
+    fetched,
+    filled,
+    imported,
+)
 from tests.support.engines import MemoryHome, SimulatedCrash
 
 ROOT = Path(__file__).parents[2]
@@ -95,6 +103,23 @@ def test_g4_what_was_forgotten_is_shown_by_no_door(alice: Person) -> None:
     assert NEEDLE in everything_shown(alice)
     alice.owner.do("forget", target={"memory_ids": [made]})
     assert NEEDLE not in everything_shown(alice)
+
+
+@pytest.mark.parametrize("worked", [False, True], ids=["at once", "after a round of the worker"])
+def test_g4_nor_by_an_export_that_was_ready_before(alice: Person, worked: bool) -> None:
+    """Its reader could open it for a day."""
+    made = alice.store(SECRET)
+    kept = alice.store("I prefer green tea.")
+    job = exported(alice)
+    alice.owner.do("forget", target={"memory_ids": [made]})
+    if worked:
+        exports(alice).work()
+        assert not [one for one in alice.blobs() if one.startswith("parcel.")]
+        assert alice.owner.look(f"exports/{job['export_id']}")["why"] == "outdated"
+    assert alice.anonymous.get(job["download_url"]).status_code == 404
+    again = content(alice)
+    assert NEEDLE not in str(again)
+    assert kept in str(again)
 
 
 def test_g5_what_was_derived_goes_with_its_source(alice: Person) -> None:

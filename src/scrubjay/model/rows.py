@@ -100,6 +100,11 @@ class Head(Struct, frozen=True, kw_only=True):
         position: Position = getattr(self, collection)
         return position
 
+    @property
+    def erasures(self) -> int:
+        """A number that grows with every erasure, of whatever collection."""
+        return sum(self.at(one).erased_seq for one in Collection)
+
     def moved(self, collection: Collection, position: Position) -> Head:
         """The head with one collection moved on."""
         return replace(self, **{collection.value: position})

@@ -42,7 +42,6 @@ from scrubjay.model.requests import (
     Retain,
     Supersede,
 )
-from scrubjay.model.rows import Collection
 from scrubjay.model.scope import Scope
 from scrubjay.surfaces.files import provenance
 from scrubjay.surfaces.files.lines import digest, edits, items, rewritten, said
@@ -460,8 +459,7 @@ class Folder:
     def _exports(self, state: SyncState) -> SyncState:
         """Remove exports that are a day old, or hold what was forgotten; note one to be written."""
         folder, now = self._path / EXPORTS, bootstrap.clock().now()
-        head = self._engine.head(self._scope)
-        erased = sum(head.at(one).erased_seq for one in Collection)
+        erased = self._engine.head(self._scope).erasures
         kept = dict[str, PlainExport]()
         for name, one in state.exports.items():
             path = folder / name

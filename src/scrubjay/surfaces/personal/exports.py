@@ -2,7 +2,8 @@
 
 A job is a sheet in the privacy book and, when it is done, a file beside the blobs of its scope. The
 worker may be killed anywhere: a sheet that waits is done again from its beginning, under the same
-name, and a file that was taken, or is past its time, is deleted before its sheet.
+name, and a file that was taken, or is past its time, is deleted before its sheet. So is one of a
+memory from which something was erased since: it would still hold that.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from scrubjay.engine import Kernel
 from scrubjay.model.errors import (
     Busy,
     Conflict,
+    Destroyed,
     Full,
     KeyUnavailable,
     LimitReached,
@@ -91,6 +93,8 @@ class ExportSheet(Struct, frozen=True, kw_only=True):
     ready_at: datetime | None = None
     records: int = 0
     size: int = 0
+    erasures: int = 0
+    """How far the memory had been erased when the export began."""
     why: str | None = None
 
     @property
@@ -205,6 +209,8 @@ class Exports:
         if sheet.state is not ExportState.READY or self._clock.now() >= sheet.until:
             raise NotFound("The file is gone.", hint="A link works once, within 24 hours.")
         scope = Scope.parse(sheet.scope)
+        if self._outdated(sheet, scope):
+            raise NotFound("The file is gone.", hint="Something was erased since; ask for another.")
         content = self._engine.parcel(scope, id)
         try:  # of two at once, one finds it in another revision
             self._write(replace(sheet, state=ExportState.TAKEN), revision)
@@ -241,7 +247,11 @@ class Exports:
             self._engine.drop_parcel(scope, sheet.id)
             self._book.remove(_FOLDER, sheet.id)
             return 1
-        if sheet.state is ExportState.TAKEN:
+        if sheet.state is ExportState.READY and self._outdated(sheet, scope):
+            _, revision = self._found(sheet.id)
+            sheet = replace(sheet, state=ExportState.FAILED, why="outdated")
+            self._write(sheet, revision)
+        if sheet.state in {ExportState.TAKEN, ExportState.FAILED}:
             self._engine.drop_parcel(scope, sheet.id)  # unless whoever took it did
         if sheet.state is not ExportState.WAITING:
             return 0
@@ -251,7 +261,7 @@ class Exports:
         return 1
 
     def _made(self, sheet: ExportSheet, scope: Scope, progress: Progress) -> ExportSheet:
-        phrase = bytes(sheet.secret).decode() or None
+        phrase, erasures = bytes(sheet.secret).decode() or None, self._engine.head(scope).erasures
         wanted = CopyOrder(scope=scope, at=sheet.asked_at, choice=sheet.choice, progress=progress)
         kept = list[bytes]()
 
@@ -277,7 +287,14 @@ class Exports:
             ready_at=self._clock.now(),
             records=number,
             size=len(kept[0]),
+            erasures=erasures,
         )
+
+    def _outdated(self, sheet: ExportSheet, scope: Scope) -> bool:
+        try:
+            return self._engine.head(scope).erasures != sheet.erasures
+        except (NotFound, Destroyed):
+            return True
 
     def _found(self, id: str) -> tuple[ExportSheet, str]:
         found = self._book.find(ExportSheet, _FOLDER, id)
