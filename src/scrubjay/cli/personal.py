@@ -61,13 +61,15 @@ def _perform(operation: PersonalOperation, *, scope: str | None = None, **given:
 def _show(result: Any) -> None:
     """The fields of an answer, and its entries a line each."""
     shown = codec.answer(result)
-    entries = shown.pop("memories", None) if not isinstance(shown.get("memories"), int) else None
-    entries = list(result) if isinstance(result, Page) else entries
-    for one in entries or ():
-        plain = codec.plain(one)
-        text = plain.get("content") or plain.get("text") or plain.get("operation") or ""
-        id = next((value for name, value in plain.items() if name.endswith("id")), "")
-        render.line(f"{id}  {render.piece(text)}")
+    listed = next((name for name in ("data", "memories") if isinstance(shown.get(name), list)), "")
+    for one in shown.pop(listed, ()):
+        id = next((value for name, value in one.items() if name.endswith("id")), "")
+        said = (one.get(name) for name in ("content", "text", "operation"))
+        told = (f"{name} {value}" for name, value in one.items() if value is not None)
+        text = next(
+            filter(None, said), ", ".join(part for part in told if id not in part or not id)
+        )
+        render.line(f"{id}  {render.piece(text)}".strip())
     if not isinstance(result, Page):
         render.facts({name: one for name, one in shown.items() if not isinstance(one, dict)})
 

@@ -44,3 +44,16 @@ def test_an_export_without_metadata_has_the_fields_of_the_seed_alone(
     (record,) = json.loads(output.read_text())["categories"]["preference"]["records"]
     assert record["content"] == "Alice drinks tea"
     assert "more" not in record
+
+
+def test_what_is_listed_stands_a_line_each(cli: CommandLine) -> None:
+    cli.good(*TEA)
+    for _ in range(2):
+        cli.good("personal", "request", "access")
+    cli.good("personal", "request", "erasure")
+    lines = cli.good("personal", "requests").out.splitlines()
+    assert [line.split()[1:3] for line in lines] == [["right", "access,"], ["right", "erasure,"]]
+    assert all(line.startswith("req-") and "due_at" in line for line in lines)
+    (line,) = cli.good("personal", "memories").out.splitlines()
+    assert line.endswith("  Alice drinks tea")
+    assert len(cli.good("personal", "purposes").out.splitlines()) == 4

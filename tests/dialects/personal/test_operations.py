@@ -7,6 +7,7 @@ import hashlib
 import json
 import pickle
 import re
+import uuid
 from datetime import datetime
 from typing import Any
 
@@ -51,6 +52,10 @@ def test_ids_begin_with_the_time(alice: Person) -> None:
     alice.clock.advance(seconds=1)
     second = alice.store("Alice works in Milan")
     assert first < second
+    for one in (first, second):
+        prefix, _, rest = one.partition("_")
+        assert (prefix, str(uuid.UUID(rest)), uuid.UUID(rest).version) == ("mem", rest, 7)
+        assert uuid.UUID(rest).variant == uuid.RFC_4122
 
 
 @pytest.mark.parametrize("category", Category)
