@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from scrubjay.model.echo import plain_words
 from scrubjay.model.origin import Actor
 from scrubjay.model.scope import Scope
 from scrubjay.surfaces.personal.categories import (
@@ -187,6 +188,10 @@ def test_a_plain_hash_of_the_content_is_stored_nowhere(alice: Person) -> None:
     digest = bytes.fromhex(made["content_hash"].removeprefix("sha256:"))
     kept = pickle.dumps(alice.home.rows()[alice.address])
     assert TEA["content"].encode() not in kept
+    plain = plain_words(TEA["content"])
+    for text in (TEA["content"], plain, f"\0said\0preference\0{plain}"):
+        for name in ("sha256", "blake2b", "sha1", "md5"):
+            assert hashlib.new(name, text.encode()).digest()[:12] not in kept
     assert digest not in kept
     assert made["content_hash"].encode() not in kept
     for event in alice.owner.look("audit")["data"]:
