@@ -335,6 +335,18 @@ def test_keys_and_values_are_preferences(desk: Desk) -> None:
     assert desk.sync() == Synced()
 
 
+def test_preferences_that_are_remembered_are_written_into_another_folder(
+    desk: Desk, tmp_path: Path
+) -> None:
+    prefer(desk, language="de", editor={"name": "vi"})
+    desk.sync(owner_only=True)
+    other = tmp_path / "other"
+    assert Folder(desk.engine, ALICE, other).sync().written == 2
+    told = json.loads((other / PREFERENCES).read_text())
+    assert told == {"language": "de", "editor": {"name": "vi"}}
+    assert desk.sync(owner_only=True) == Synced()
+
+
 def test_a_preference_that_is_forgotten_goes_out_of_the_file(desk: Desk) -> None:
     prefer(desk, a="1", b="2")
     desk.sync()
