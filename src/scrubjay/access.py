@@ -468,15 +468,17 @@ class Access:
     ) -> Memory:
         """Pin, archive or expire; a memory more trusted than the key goes out of sight by `forget`.
 
-        Else who may only write could have it erased, by an expiry in the past.
+        Else who may only write could have it erased, by an expiry in the past, or without its pin
+        by a cap.
         """
-        hides = request.archived or request.expires_at not in (AS_IT_IS, None)
+        unpins, ends = request.pinned is False, request.expires_at not in (AS_IT_IS, None)
+        hides = unpins or request.archived or ends
         if hides and not {Grant.FORGET, Grant.ADMIN} & set(self.holder.granted(scope)):
             old = self._engine.get(scope, Get(request.id), caller)
             if old.origin.trust > self.holder.origin.trust:
                 raise Forbidden(
                     "The memory is more trusted than this key.",
-                    hint="To archive or expire it, use a key with the grant forget.",
+                    hint="To archive, expire or unpin it, use a key with the grant forget.",
                 )
         return self._engine.amend(scope, request, caller, expected=expected)
 

@@ -127,7 +127,9 @@ def test_a_key_that_makes_no_sense_is_not_made(keys: Keys, wrong: dict[str, obje
     assert keys.all() == ()
 
 
-@pytest.mark.parametrize("change", [{"archived": True}, {"expires_at": AT_ONCE}], ids=str)
+@pytest.mark.parametrize(
+    "change", [{"archived": True}, {"expires_at": AT_ONCE}, {"pinned": False}], ids=str
+)
 def test_who_may_only_write_takes_nothing_out_of_sight_that_is_more_trusted(
     keys: Keys, engine: Kernel, change: dict[str, Any]
 ) -> None:
