@@ -14,6 +14,7 @@ from scrubjay.cli.home import said, scoped, text_of
 from scrubjay.cli.parser import ID, PAGING, Option, fields
 from scrubjay.cli.render import Output, line, local, piece, say, short
 from scrubjay.handle import Jay
+from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.filters import Filter
 from scrubjay.model.requests import BriefRequest, Browse, Recall, Retain, Supersede
 from scrubjay.model.results import Outcome, Retained
@@ -40,7 +41,7 @@ _TEXT = Option(
     "remember",
     _TEXT,
     fields(Retain, "kind -k", "tags --tag -t", "importance", "expires_at --expires"),
-    fields(Retain, "pinned --pin"),
+    fields(Retain, "pinned --pin", "said_at"),
     Option("--supersedes", "Id of the memory to replace; it stays as history.", str, metavar="ID"),
     fields(Retain, "session", "origin", "key"),
     create=True,
@@ -60,6 +61,8 @@ def remember(
     told = said(text)
     if supersedes is None:
         return _written(jay.retain(told, pinned=bool(pinned), **request))
+    for name in sorted(request.keys() - set(Supersede.__struct_fields__)):
+        raise InvalidRequest(f"--{name.replace('_', '-')} is for a new memory, not --supersedes.")
     return _written(jay.supersede(supersedes, told, pinned=pinned, **request))
 
 

@@ -148,3 +148,20 @@ def test_a_secret_that_is_left_out_is_said(cli: CommandLine) -> None:
     done = cli.good("remember", f"my token is {token}")
     assert "A secret was left out" in done.err
     assert token not in cli.good("list").out
+
+
+def test_a_note_of_another_day_is_found_by_its_day(cli: CommandLine) -> None:
+    cli.remember("Bought a ladder")
+    yesterday = cli.remember("Called Anna", "--said-at", "1d")
+    (first, *_) = cli.good("recall", "what did I do yesterday", "--json").json["hits"]
+    assert first["memory"]["id"] == yesterday
+
+
+@pytest.mark.parametrize("option", [("--said-at", "1d"), ("--key", "k")])
+def test_an_option_of_a_new_memory_is_refused_for_a_replacement(
+    cli: CommandLine, option: tuple[str, str]
+) -> None:
+    tea = cli.remember("green tea")
+    done = cli("remember", "white tea", "--supersedes", tea, *option)
+    assert done.code == 2
+    assert f"{option[0]} is for a new memory" in done.err
