@@ -137,6 +137,7 @@ def test_opening_a_scope_reads_its_slots_once() -> None:
     engine = home.engine()
     engine.open(ALICE)
     opened = counts["slots.read"]
+    assert opened <= 3, "the installation key, the mark of a destroy, and the keys"
     engine.recall(ALICE, Recall("tea"))
     engine.browse(ALICE, Browse())
     engine.retain(ALICE, Retain("coffee"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
 from itertools import count, pairwise
@@ -58,7 +58,8 @@ def open_scope(
         if not anew:
             raise Destroyed(f"The scope {scope} was destroyed.")
         # Counted from the one that was seen: another process may have begun the next by now.
-        address = _following(ports, scope, address)
+        made = _addresses(installation_key(ports), scope)
+        address = next(after for before, after in pairwise(made) if before == address)
         entry = ports.store.catalog.entry(address)
     if entry is None:
         if not create:
@@ -103,19 +104,11 @@ def locate(ports: Ports, scope: Scope, *, make: bool = False) -> tuple[str, Cata
 
     `make` allows a new home to be begun, with keys of its own, where there never was one.
     """
-    installation_key(ports, make=make)
-    address = _address(ports, scope, _generation(ports, scope))
-    entry = ports.store.catalog.entry(address)
+    *_, (address, entry) = _lives(ports, scope, installation_key(ports, make=make))
     if _is_cut_off(ports, address, entry):
         _finish_destroy(ports, address)
         entry = ports.store.catalog.entry(address)
     return address, entry
-
-
-def _following(ports: Ports, scope: Scope, address: str) -> str:
-    """Address of the generation after that of an address."""
-    made = (_address(ports, scope, number) for number in count(1))
-    return next(after for before, after in pairwise(made) if before == address)
 
 
 def _is_ending(ports: Ports, address: str) -> bool:
@@ -133,22 +126,27 @@ def _is_cut_off(ports: Ports, address: str, entry: CatalogEntry | None) -> bool:
     return DESTROYED in ports.keyring.purposes(address)
 
 
-def _generation(ports: Ports, scope: Scope) -> int:
-    """Generation of the scope: 1, and one more for each destroy."""
-    entry = ports.store.catalog.entry
-    return next(n for n in count(1) if entry(_address(ports, scope, n + 1)) is None)
+def _lives(ports: Ports, scope: Scope, key: bytes) -> Iterator[tuple[str, CatalogEntry | None]]:
+    """Generations of a scope with their entries: the first, and one more for each destroy."""
+    made, entry = _addresses(key, scope), ports.store.catalog.entry
+    yield (first := next(made)), entry(first)
+    for address in made:
+        if (found := entry(address)) is None:
+            return
+        yield address, found
 
 
 def earlier_lives(ports: Ports, scope: Scope) -> list[str]:
     """Addresses of earlier, destroyed generations of the scope."""
-    return [_address(ports, scope, number) for number in range(1, _generation(ports, scope))]
+    return [address for address, _ in _lives(ports, scope, installation_key(ports))][:-1]
 
 
-def _address(ports: Ports, scope: Scope, generation: int) -> str:
-    """Address of a scope: an opaque name, safe for case-insensitive file systems."""
-    key = vault.derive(installation_key(ports), Purpose.ADDRESS)
-    name = vault.keyed_hash(key, vault.join(scope.tenant, scope.owner, generation))
-    return base64.b32encode(name).decode().rstrip("=").lower()
+def _addresses(key: bytes, scope: Scope) -> Iterator[str]:
+    """Addresses of the generations of a scope: opaque, safe for case-insensitive file systems."""
+    hashing = vault.derive(key, Purpose.ADDRESS)
+    for generation in count(1):
+        name = vault.keyed_hash(hashing, vault.join(scope.tenant, scope.owner, generation))
+        yield base64.b32encode(name).decode().rstrip("=").lower()
 
 
 def make(ports: Ports, scope: Scope, address: str, lookup: bytes | None = None) -> None:
