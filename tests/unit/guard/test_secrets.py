@@ -6,12 +6,13 @@ import importlib
 import random
 from collections import Counter
 from collections.abc import Callable
+from time import process_time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrubjay.guard import PLACEHOLDER
+from scrubjay.guard import PLACEHOLDER, secrets
 from scrubjay.guard.secrets import OVERLAP, WINDOW, Rule, redact, rules
 from scrubjay.model.clean import clean
 from scrubjay.model.errors import InvalidRequest
@@ -251,3 +252,23 @@ def test_each_cut_may_uncover_the_next_secret() -> None:
 
 def test_nothing_is_compiled_before_the_first_text() -> None:
     assert not modules_after("import scrubjay.guard.secrets") & {"re2", "tomllib"}
+
+
+def test_texts_that_differ_cost_about_as_much_as_one_that_is_known() -> None:
+    """No automaton has so many states that it has to make them anew for every text."""
+    chance, letters = random.Random(5), "abcdefghiklmnoprstuvwy"
+    words = ["".join(chance.choices(letters, k=chance.randint(2, 9))) for _ in range(2000)]
+    words += ["I", "The", "key", "password", "and", "to", "we", "Token", "secret", "of"] * 60
+    texts = [" ".join(chance.choices(words, k=25)).encode() + b"." for _ in range(900)]
+    candidates = secrets._prefilter().candidates
+
+    def taken(asked: list[bytes]) -> float:
+        begun = process_time()
+        for text in asked:
+            candidates(text)
+        return process_time() - begun
+
+    taken(texts)
+    differing = min(taken(texts[at::3]) for at in range(3))
+    known = min(taken(texts[:1] * 300) for _ in range(3))
+    assert differing < 20 * known
