@@ -26,6 +26,7 @@ _SENTENCE = (
     "Alice prefers green tea in the morning and asks for short answers when she travels by train "
     "to the office near the river where her team meets every second Tuesday about the new release"
 )
+_LETTERS = "aabdeeefghiiklmnnooprrsstttuvwy"
 
 
 @contextmanager
@@ -38,7 +39,12 @@ def scratch() -> Iterator[Path]:
 
 def texts(length: int) -> Iterator[str]:
     """Sentences of exactly `length` characters, no two alike."""
-    chance, vocabulary = random.Random(length), _SENTENCE.split()
+    # Two words in three are usual ones: what is worked out once for a word must not hide what a
+    # text costs that has words nobody has met.
+    chance = random.Random(length)
+    rare = ["".join(chance.choices(_LETTERS, k=chance.randint(3, 10))) for _ in range(5000)]
+    usual = _SENTENCE.split()
+    vocabulary = [*rare, *usual * (2 * len(rare) // len(usual))]
     number = 0
     while True:
         number += 1

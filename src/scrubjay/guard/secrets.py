@@ -285,8 +285,6 @@ class Rule:
     keywords: tuple[str, ...] = ()
     hint: str = ""
     """What the prefilter looks for where keywords alone would be in too many texts."""
-    apart: bool = False
-    """Whether the hint has an automaton of its own: with others it would have too many states."""
     precise: bool = False
     """Whether the prefilter has the expression too, because its keywords are everyday words."""
     entropy: float = 0.0
@@ -634,6 +632,9 @@ def _splitter(notations: re.Pattern[bytes]) -> re.Pattern[bytes]:
     return re.compile(b"(" + bare + b"\n)", re.VERBOSE)
 
 
+_REPEATS: Final = re.compile(r"[{*]")
+
+
 class _Prefilter:
     """Which rules have a keyword in a text, or match it without one: some automata, in turn.
 
@@ -646,18 +647,20 @@ class _Prefilter:
 
         self._options = re2.Options()
         self._options.log_errors = False
-        listed, bare, apart = dict[int, str](), dict[int, str](), list[dict[int, str]]()
+        keywords, bare, hints = dict[int, str](), dict[int, str](), list[dict[int, str]]()
         for place, rule in enumerate(rules()):
-            words = "|".join(map(re2.escape, rule.keywords))
-            if rule.apart:
-                apart.append({place: rule.hint})
-            elif rule.hint or words:
-                listed[place] = rule.hint or f"(?i){words}"
+            if rule.hint and _REPEATS.search(rule.hint):  # many states: each has its own
+                hints.append({place: rule.hint})
+            elif rule.hint or rule.keywords:
+                words = f"(?i){'|'.join(map(re2.escape, rule.keywords))}"
+                keywords[place] = rule.hint or words
             else:  # without its edges: an escape may stand where a letter must not
                 bare[place] = rule.regex.removeprefix(_LEFT_EDGE).removesuffix(_RIGHT_EDGE)
         # Behind the rules stand the hints at what has to be decoded first.
         bare |= dict(enumerate(_HINTS, len(rules())))
-        self._sets = [(self._set(some.values()), [*some]) for some in (listed, bare, *apart)]
+        self._sets = [
+            (self._set(some.values()).Match, [*some]) for some in (keywords, bare, *hints)
+        ]
         self._whole = {
             rules_place: (
                 place,
@@ -678,8 +681,8 @@ class _Prefilter:
     def candidates(self, text: bytes) -> list[int]:
         """The places of the rules and hints that a text may have something of."""
         found = list[int]()
-        for chosen, places in self._sets:
-            if (matched := chosen.Match(text)) is not None:
+        for match, places in self._sets:
+            if (matched := match(text)) is not None:
                 found += [places[at] for at in matched]
         for rule in [*found]:
             if rule in self._whole and self._whole[rule][1].Match(text) is not None:
