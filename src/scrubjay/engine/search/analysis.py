@@ -287,6 +287,11 @@ def _languages() -> dict[str, dict[str, Any]]:
     return tomllib.loads(Path(__file__).with_name("languages.toml").read_text("utf-8"))
 
 
+def table(name: str) -> Mapping[str, Any]:
+    """A table of `languages.toml`."""
+    return _languages()[name]
+
+
 @cache
 def _listed(table: str, name: str) -> frozenset[str]:
     return frozenset(_languages()[table][name].split())

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import Final
@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scrubjay.engine.search.analysis import normalize, pattern, wanted
+from scrubjay.engine.search.analysis import normalize, pattern, table, wanted
 from scrubjay.engine.search.sounds import same_name
 from scrubjay.model.text import lazy_pattern
 
@@ -231,100 +231,36 @@ class _Callings(Struct, frozen=True):
 _ENGLISH = "january february march april may june july august september october november december"
 MONTHS: Final = tuple(_ENGLISH.split())
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_FOREIGN: Final = (
-    "januar februar märz april mai juni juli august september oktober november dezember",
-    "январь февраль март апрель май июнь июль август сентябрь октябрь ноябрь декабрь",
-    "января февраля марта апреля мая июня июля августа сентября октября ноября декабря",
-    "январе феврале марте апреле мае июне июле августе сентябре октябре ноябре декабре",
-    "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
-    "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
-)
-_IN_ENGLISH: Final = {
-    foreign: english
-    for line in _FOREIGN
-    for foreign, english in zip(line.split(), MONTHS, strict=True)
-    if foreign not in {english, "mars"}  # in French a month, in English a planet
+_DATES: Final = table("dates")
+
+
+def _in_other_languages(name: str, english: Sequence[str]) -> dict[str, str]:
+    """English words by those of other languages, which stand in the same order."""
+    lines = [zip(line.split(), english, strict=True) for line in _DATES[name]]
+    return {foreign: one for line in lines for foreign, one in line if foreign not in {one, "mars"}}
+
+
+def _date_pattern(name: str, of: Iterable[str] = ()) -> re.Pattern[str]:
+    """A regular expression of dates, with these words in the place of `{words}`."""
+    return lazy_pattern(_DATES[name].replace("{words}", "|".join(of)))
+
+
+_IN_ENGLISH: Final = _in_other_languages("months", MONTHS)
+_FOREIGN_DAYS: Final = _in_other_languages("days", DAYS)
+_FOREIGN_UNITS: Final = {
+    foreign: unit for unit, line in _DATES["units"].items() for foreign in line.split()
 }
 _FOREIGN_WORDS: Final = frozenset(
-    word
-    for line in (
-        *_FOREIGN,
-        "gestern heute ayer hoy tag tagen woche wochen monat monaten jahr jahren sommer sommern",
-        "hier ieri ontem gisteren semaine mois semana mes settimana mese ieri lunes seit desde"
-        " depuis depuis aujourd oggi hoje vandaag",
-    )
-    for word in line.split()
-    if word.isascii()
+    word for line in (*_DATES["months"], _DATES["words"]) for word in line.split() if word.isascii()
 )
 """Words of other languages, in English letters, that may name a time."""
-_LINKS: Final = {"im": "in", "en": "in", "в": "in", "de": "of"}
-_FOREIGN_MONTH: Final = lazy_pattern(
-    r"(?:(?<=\d)\.\s*)?(?:\b(im|en|в|de)\s+)?\b("
-    + "|".join(_IN_ENGLISH)
-    + r")\b(?:\s+de\s+(?=\d))?"
-)
-_FOREIGN_UNITS: Final = {
-    **dict.fromkeys(("天", "日", "tag", "tagen", "дня", "дней"), "days"),
-    **dict.fromkeys(
-        ("周", "週間", "星期", "woche", "wochen", "неделю", "недели", "недель"), "weeks"
-    ),
-    **dict.fromkeys(
-        ("月", "か月", "ヶ月", "monat", "monaten", "месяц", "месяца", "месяцев"), "months"
-    ),
-    **dict.fromkeys(("年", "jahr", "jahren", "год", "года", "лет"), "years"),
-}
-_FOREIGN_UNIT: Final = "|".join(sorted(_FOREIGN_UNITS, key=len, reverse=True))
-_DIGITS: Final = {"两": 2} | {digit: n for n, digit in enumerate("一二三四五六七八九十", 1)}
-_FOREIGN_AGO: Final = lazy_pattern(
-    rf"((?<!\d)\d+|[{''.join(_DIGITS)}])个?({_FOREIGN_UNIT})前"
-    rf"|\bvor (\d+) ({_FOREIGN_UNIT})\b|\b(\d+) ({_FOREIGN_UNIT}) назад\b"
-)
-_SPANS: Final = tuple(
-    (lazy_pattern(pattern), english)
-    for pattern, english in (
-        (r"\bletzte[nr]? woche\b|\bна прошлой неделе\b|上个?(?:星期|周)|先週", " last week "),
-        (r"\bletzten monat\b|\bв прошлом месяце\b|上个?月|先月", " last month "),
-        (r"\bletzte[ns] jahr\b|\bв прошлом году\b|去年|昨年", " last year "),
-        (r"\bdiese[r]? woche\b|\bна этой неделе\b|这个?(?:星期|周)|今週", " this week "),
-        (
-            r"\bgestern\b|\bвчера\b|\bayer\b|\bhier\b(?=[ ,.?!]*$)|\bieri\b|\bontem\b"
-            r"|\bgisteren\b|昨天|昨日|أمس|\bकल\b",
-            " yesterday ",
-        ),
-        (
-            r"\bheute\b|\bсегодня\b|\bhoy\b|\baujourd'hui\b|\boggi\b|\bhoje\b|\bvandaag\b"
-            r"|今天|今日|اليوم|\bआज\b",
-            " today ",
-        ),
-        (r"\bla semaine dernière\b|\bla semana pasada\b|\bla settimana scorsa\b", " last week "),
-        (r"\ble mois dernier\b|\bel mes pasado\b|\bil mese scorso\b", " last month "),
-        (r"\bl'année dernière\b|\bel año pasado\b|\bl'anno scorso\b", " last year "),
-        (r"\banfang\b|\bdébut\b|\ba principios de\b|\bв начале\b", " early "),
-        (r"\bende\b|\bfin\b(?= (?:de )?[a-z]+)|\ba finales de\b|\bв конце\b", " end "),
-        (r"\bersten hälfte\b|\bpremière moitié\b|\bprimera mitad\b", " first half "),
-        (r"\bzweiten hälfte\b|\bseconde moitié\b|\bsegunda mitad\b", " second half "),
-        (
-            r"\bletzten? (?:august)?woche(?= im)|\bdernière semaine\b|\búltima semana\b",
-            " last week ",
-        ),
-        (r"\bzwischen\b|\bentre\b|\bмежду\b", " between "),
-        (r"\bseit\b|\bdepuis\b|\bdesde\b|\bс\b(?= понедельника| вторника| среды)", " since "),
-    )
-)
-_FOREIGN_DAYS: Final = {
-    foreign: english
-    for line in (
-        "montag dienstag mittwoch donnerstag freitag samstag sonntag",
-        "lundi mardi mercredi jeudi vendredi samedi dimanche",
-        "lunes martes miércoles jueves viernes sábado domingo",
-        "понедельника вторника среды четверга пятницы субботы воскресенья",
-    )
-    for foreign, english in zip(line.split(), DAYS, strict=True)
-}
-_FOREIGN_DAY: Final = lazy_pattern(rf"\b(?:el |le |letzten )?({'|'.join(_FOREIGN_DAYS)})\b")
-_EASTERN: Final = lazy_pattern(
-    r"(?:((?:19|20)\d\d)年)?(?:(1[0-2]|[1-9])月(?:([12]\d|3[01]|[1-9])[日号])?)?"
-)
+_LINKS: Final[Mapping[str, str]] = _DATES["links"]
+_NUMERALS: Final[Mapping[str, int]] = _DATES["numerals"]
+_FOREIGN_MONTH: Final = _date_pattern("month", _IN_ENGLISH)
+_FOREIGN_DAY: Final = _date_pattern("day", _FOREIGN_DAYS)
+_FOREIGN_AGO: Final = _date_pattern("ago", sorted(_FOREIGN_UNITS, key=len, reverse=True))
+_SPANS: Final = tuple((lazy_pattern(says), f" {english} ") for english, says in _DATES["spans"])
+_EASTERN: Final = _date_pattern("eastern")
 
 
 def _in_english(text: str) -> str:
@@ -336,7 +272,7 @@ def _in_english(text: str) -> str:
 
     def ago(match: re.Match[str]) -> str:
         count, unit = (group for group in match.groups() if group)
-        return f" {_DIGITS.get(count, count)} {_FOREIGN_UNITS[unit]} ago "
+        return f" {_NUMERALS.get(count, count)} {_FOREIGN_UNITS[unit]} ago "
 
     def eastern(match: re.Match[str]) -> str:
         """A date with the year first, the day last, and any but one of them left out."""
