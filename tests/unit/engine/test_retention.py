@@ -24,6 +24,7 @@ from scrubjay.model.requests import (
     Purge,
     Recall,
     Restore,
+    Retain,
     Revoke,
     TurnsRequest,
 )
@@ -231,6 +232,22 @@ def test_what_is_retired_and_not_purged_yet_may_be_told_again_by_its_key(engine:
     again = retain(engine, "tea", key="k")
     assert again != first
     assert contents(engine) == ["tea"]
+    assert engine.verify(ALICE).sound
+
+
+@pytest.mark.parametrize("id", ["note-1", "note-2"])
+def test_what_is_retired_is_not_told_again_under_an_id_that_is_taken(
+    engine: Kernel, id: str
+) -> None:
+    """Neither over its own row, whose id would be buried, nor over another memory."""
+    limit(engine, number=2)
+    retain(engine, "tea", id="note-1", key="k")
+    retain(engine, "precious", id="note-2")
+    write(engine, 1)
+    again = engine.retain(ALICE, Retain("tea", id=id, key="k"))
+    assert again.outcome is Outcome.KNOWN
+    assert again.id == "note-1"
+    assert contents(engine) == ["memory 0", "precious"]
     assert engine.verify(ALICE).sound
 
 

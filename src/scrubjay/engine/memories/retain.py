@@ -179,20 +179,18 @@ def _replayed(
         return None
     if tx.buried(names):
         return Retained(id=public_id, outcome=Outcome.FORGOTTEN)
-    known = tx.row_by_key(Collection.MEMORY, hashed) if hashed else None
-    if known is None and row_id is not None:
-        known = tx.row(Collection.MEMORY, row_id)
-    if known is None:
+    by_key = tx.row_by_key(Collection.MEMORY, hashed) if hashed else None
+    by_id = None if row_id is None else tx.row(Collection.MEMORY, row_id)
+    if (known := by_key or by_id) is None:
         return None
-    if known.key is not None and known.key == hashed:
-        memory = opened.unseal(known)
-        if opened.limits.retires(tx, memory):
-            # Past a limit and only not purged yet: it may be told again, as a new memory.
-            opened.erase_memory(tx, known, memory)
-            tx.bury([known.id])
-            opened.leave_due(tx, Due.PUSH)
-            return None
-    return Retained(id=opened.unseal(known).id, number=known.born, outcome=Outcome.KNOWN)
+    memory = opened.unseal(known)
+    if by_id is None and opened.limits.retires(tx, memory):
+        # Past a limit and only not purged yet: it may be told again, as a new memory.
+        opened.erase_memory(tx, known, memory)
+        tx.bury([known.id])
+        opened.leave_due(tx, Due.PUSH)
+        return None
+    return Retained(id=memory.id, number=known.born, outcome=Outcome.KNOWN)
 
 
 def supersede(opened: OpenScope, request: Supersede, caller: Caller) -> Retained:
