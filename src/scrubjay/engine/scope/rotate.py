@@ -73,11 +73,12 @@ def finish(
             after, count = _reseal_batch(opened, collection, after, limit)
             opened.note_progress(collection, after)
             resealed += count
-            progress(passed + max(after, 0), total)
+            if after >= 0:
+                progress(min(passed + after, total), total)
             if count and deadline is not None and clock.monotonic() >= deadline:
                 return resealed
         passed += begun.at(collection).seq
-    progress(total, total)
+        progress(passed, total)
     manifest.renew(opened)
     if opened.read(opened.counters.outdated):
         opened.write(opened.counters.renew, frozen_too=True, erasing=True)
