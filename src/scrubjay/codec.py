@@ -146,8 +146,12 @@ def wanted(kind: type[Struct]) -> Wanted:
 
 def items(wanted: Wanted) -> set[type[Struct]]:
     """The requests in lists of a request, which are checked each by itself."""
-    found = {one for hint, _ in wanted.values() for one in get_args(bare(hint)) if is_struct(one)}
-    return {one for one in found if issubclass(one, CheckedRequest)}
+    lists = (bare(hint) for hint, _ in wanted.values() if get_origin(bare(hint)) in _LISTS)
+    return {one for hint in lists for one in get_args(hint) if _is_item(one)}
+
+
+def _is_item(hint: Any) -> bool:
+    return is_struct(hint) and issubclass(hint, CheckedRequest)
 
 
 def form(name: str, wanted: Wanted) -> type[Struct]:
@@ -249,12 +253,12 @@ def _shape(hint: Any) -> Any:
     if origin in (Union, types.UnionType):
         return reduce(or_, (_shape(one) for one in arguments))
     if origin in _LISTS and (origin is not tuple or arguments[-1] is Ellipsis):
+        if _is_item(arguments[0]):  # checked by itself
+            place = REF.format(name=f"{arguments[0].__name__}Request")
+            return list[Annotated[Raw, Meta(extra_json_schema={"$ref": place})]]
         return list[_shape(arguments[0])]  # type: ignore[misc]
     if origin is Mapping:
         return Annotated[Raw, Meta(extra_json_schema={"type": "object"})]
-    if is_struct(hint) and issubclass(hint, CheckedRequest):  # an item, checked by itself
-        place = REF.format(name=f"{hint.__name__}Request")
-        return Annotated[Raw, Meta(extra_json_schema={"$ref": place})]
     if isinstance(hint, type) and issubclass(hint, IntEnum):
         return Literal[tuple(one.name.lower() for one in hint)]
     return {
