@@ -859,17 +859,6 @@ export interface Limit {
   idle_days: number | null;
 }
 
-export interface LimitRequest {
-  /**
-   * Cap: how many are kept; the oldest beyond it are retired, of memories the untrusted ones apart.
-   */
-  number?: number | null;
-  /** Age limit in days: older ones are retired. */
-  days?: number | null;
-  /** Idle limit in days: purge erases what was neither recorded nor recalled for so long. */
-  idle_days?: number | null;
-}
-
 /** Lineage of one memory: its sources and what was derived from it, two steps each way. */
 export interface Lineage {
   /** The memory itself. */
@@ -1593,12 +1582,12 @@ export interface SetRetentionRequest {
   /** Limits by kind, at most one entry for each. */
   limits?: KindLimitRequest[];
   /** Limits of turns; purge erases them with their episodes. None for none. */
-  turns?: LimitRequest | null;
+  turns?: Limit | null;
   /**
    * Limits of conversations, by their last write; purge deletes them with the entries that no other
    * one shares. None for none.
    */
-  conversations?: LimitRequest | null;
+  conversations?: Limit | null;
   /** What becomes of a memory that says the same as one before: keep or latest. */
   duplicates?: Duplicates;
 }
