@@ -316,10 +316,9 @@ def test_g9_a_rotation_killed_at_any_step_ends_with_the_old_keys_gone(step: Fail
     after.finish_due(ALICE)
     assert [one.content for one in after.browse(ALICE)] == [SECRET]
     names = [name for slots in home.slots().values() for name in slots]
-    assert [name for name in names if name in {"memory.1", "turn.1", "session.1"}] in (
-        [],
-        ["memory.1", "session.1", "turn.1"],  # it was killed before it had begun
-    )
+    first = {"memory.1", "turn.1", "session.1"}
+    # Killed before the head told of the new keys it had not begun, and nothing is to be ended.
+    assert first.intersection(names) == (first if step is Failpoint.ROTATE_SLOT_ADDED else set())
 
 
 def test_g10_while_restricted_only_the_owner_looks_and_it_is_lifted_after_a_notice(
