@@ -77,7 +77,7 @@ def send(
     body: bytes | None = None,
     headers: Mapping[str, str] | None = None,
     *,
-    seconds: float = 5.0,
+    seconds: float = 60.0,
 ) -> Answer:
     """One request over a connection of its own."""
     where = urlsplit(url)
