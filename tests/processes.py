@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 _PATIENCE: Final = 60.0
@@ -31,16 +33,24 @@ def default_signals(command: Sequence[str]) -> list[str]:
 
 @contextmanager
 def running(command: Sequence[Any], **options: Any) -> Iterator[subprocess.Popen[Any]]:
-    """Context manager: a child that is killed if it still runs at the end of the block.
+    """Context manager: a child that has ended when the block is left, by itself or by force.
 
     `with Popen(…)` waits for it instead: a failed assertion inside would hang the tests for ever.
     """
-    with subprocess.Popen(command, **options) as process:
+    with subprocess.Popen(command, start_new_session=True, **options) as process:
         try:
             yield process
+        except BaseException:
+            process.terminate()
+            raise
         finally:
-            if process.poll() is None:
-                process.kill()
+            if process.stdin is not None:
+                with suppress(OSError):
+                    process.stdin.close()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_PATIENCE)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # its own children, too
 
 
 def until_it_listens(process: subprocess.Popen[Any], port: int) -> None:
