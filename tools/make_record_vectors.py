@@ -35,6 +35,9 @@ NESTED: Fields = {
     "numbers": [0, 0.1, 1e-7, 1e16, 1 / 3, -0.0, 2**53, 2**63, 2**64, 2**70, 1e308],
     "é\n": "key",
 }
+LATER: Fields = {"archived_at": AT}
+LATER_PROVENANCE: Fields = {"key_id": "7o3cbnte"}
+"""Fields that came after the vector of all fields, which stays as it was: they are added here."""
 FULL: Fields = {
     **MINIMAL,
     "kind": "instruction",
@@ -117,7 +120,9 @@ def memories() -> Iterator[tuple[str, Fields]]:
                  "sources", "pinned", "metadata", "retired_at", "valid_from", "valid_to",
                  "expires_at"):  # fmt: skip
         yield f"only {name}", {**MINIMAL, name: FULL[name]}
-    for name, value in FULL["provenance"].items():
+    for name, value in LATER.items():
+        yield f"only {name}", {**MINIMAL, name: value}
+    for name, value in {**FULL["provenance"], **LATER_PROVENANCE}.items():
         yield f"only provenance {name}", {**MINIMAL, "provenance": {name: value}}
     yield "position 0", {**MINIMAL, "position": 0}
     yield "tenths of a second", {**MINIMAL, "recorded_at": "2026-01-02T03:04:05.100000+00:00"}
@@ -133,6 +138,8 @@ def turns() -> Iterator[tuple[str, Fields]]:
     yield "all fields", FULL_TURN
     for name in ("user", "assistant", "session", "model", "channel", "origin", "actor", "metadata"):
         yield f"only {name}", {**TURN, name: FULL_TURN[name]}
+    for name, value in LATER_PROVENANCE.items():
+        yield f"only {name}", {**TURN, name: value}
 
 
 def written() -> Iterator[tuple[str, str, Fields]]:

@@ -424,7 +424,7 @@ class Access:
     """
 
     def __init__(self, engine: Kernel | InlineRecall, keys: Keys, holder: Key) -> None:
-        self._engine = cast(Kernel, engine)  # a Short has the one verb that is asked of it
+        self._engine = cast(Kernel, engine)  # inline, only recall is asked of it
         self._keys = keys
         self.holder = holder
         stamp = None if holder.id == LOCAL_ID else holder.id

@@ -145,7 +145,7 @@ class Jay(Verbs, Handle):
     # -- short forms -------------------------------------------------------------------
 
     def pin(self, id: str) -> Memory:
-        """Pin a memory: it comes first in the brief and is not pruned."""
+        """Pin a memory: it comes first in the brief, and no limit retires it."""
         return self.amend(id, pinned=True)
 
     def unpin(self, id: str) -> Memory:

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from scrubjay.model.errors import ScrubjayError
+from scrubjay.model.memory import Memory, Provenance
+from scrubjay.model.turns import Turn
 from tests.record_codecs import CODECS
 
 FILE = Path(__file__).parent.parent / "vectors" / "records.json"
@@ -54,3 +56,15 @@ def test_a_bad_record_is_refused_with_its_code(vector: Vector) -> None:
 
 def test_every_codec_has_a_vector() -> None:
     assert {vector["type"] for vector in VECTORS["written"]} == set(CODECS)
+
+
+@pytest.mark.parametrize("name", ["memory", "turn"])
+def test_every_field_of_a_cell_has_a_vector(name: str) -> None:
+    """Those that a row says, and not its cell, are left out."""
+    written = [one["fields"] for one in VECTORS["written"] if one["type"] == name]
+    beside = {"memory": {"number", "version"}, "turn": {"number"}}[name]
+    kinds = {"memory": Memory, "turn": Turn}
+    assert {*kinds[name].__struct_fields__} - beside <= {key for one in written for key in one}
+    if name == "memory":
+        given = {key for one in written for key in one.get("provenance", {})}
+        assert {*Provenance.__struct_fields__} <= given

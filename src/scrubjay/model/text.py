@@ -313,6 +313,12 @@ def _wanted(about: Any) -> str:
             return " or ".join(_wanted(one) for one in about.types)
         case inspect.StrType(pattern=pattern) if pattern == _ID:
             return "an id, such as mem- and a UUID"
+        case inspect.StrType(pattern=pattern) if pattern == _BLANK:
+            return (
+                f"text of at most {about.max_length:,} characters, not blank"
+                if (about.max_length)
+                else "text that is not blank"
+            )
         case inspect.StrType():
             most = f"to {about.max_length:,}" if about.max_length else "or more"
             return f"text of {about.min_length or 0} {most} characters"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,6 +21,8 @@ from scrubjay.model.requests import (
     Caller,
     FreezeRequest,
     Get,
+    History,
+    LineageRequest,
     Load,
     Purge,
     Recall,
@@ -65,6 +68,40 @@ def test_past_a_number_the_oldest_of_the_kind_are_out_of_sight_everywhere(engine
     assert sorted(briefed(engine)) == ["memory 2", "memory 3", "memory of another kind"]
     assert engine.get(ALICE, Get(context)).current
     assert (engine.count(ALICE), engine.statistics(ALICE).live) == (3, 3)
+
+
+def test_past_a_number_a_memory_is_called_retired_by_every_verb_that_still_shows_it(
+    engine: Kernel,
+) -> None:
+    """Those that are asked for one by its id, or for all changes."""
+    limit(engine, number=2)
+    oldest, *_ = write(engine, 4)
+    told = {
+        "get": engine.get(ALICE, Get(oldest)),
+        "history": engine.history(ALICE, History(oldest))[0],
+        "lineage": engine.lineage(ALICE, LineageRequest(oldest)).memory,
+        "follow": engine.follow(ALICE).changes[0].memory,
+    }
+    assert {verb for verb, memory in told.items() if memory and memory.retired_at} == set(told)
+
+
+COUNTS: dict[str, Callable[[Kernel], int]] = {
+    "count": lambda engine: engine.count(ALICE),
+    "statistics": lambda engine: engine.statistics(ALICE).live,
+    "brief": lambda engine: len(briefed(engine)) + engine.brief(ALICE, BriefRequest()).omitted,
+    "recall": lambda engine: len(recalled(engine)),
+    "browse": lambda engine: len(contents(engine)),
+}
+
+
+@pytest.mark.parametrize("verb", COUNTS)
+def test_a_cap_holds_for_the_first_question_of_a_process(home: MemoryHome, verb: str) -> None:
+    """Its index is loaded by that question, and the limits with it."""
+    engine = home.engine()
+    limit(engine, number=2)
+    write(engine, 4)
+    engine.close()
+    assert COUNTS[verb](home.engine()) == 2
 
 
 def test_an_index_that_is_open_follows_the_cap_without_a_change_of_rows(engine: Kernel) -> None:

@@ -111,7 +111,6 @@ class OpenIndex:
     def _follow(self, view: View, deadline: float | None, *, lenient: bool = False) -> int:
         self._reached, index = None, self.index
         position = (head := view.head()).memory
-        self.limits = self.opened.limits.read(view)
         # It may have missed erasures nobody can tell any more, or be one of rows that were lost.
         # What was dropped before the index was begun it never held, however far it has come since.
         if (
@@ -122,6 +121,7 @@ class OpenIndex:
             or self.late
         ):
             index = self._begin(view, from_rows=lenient)
+        self.limits = self.opened.limits.read(view)  # after a new begin, which knows none
         while index.seq < position.seq:
             rows = view.changes(Collection.MEMORY, index.seq, _PAGE)
             self._take_in(index, rows, lenient=lenient)
