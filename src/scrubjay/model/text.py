@@ -313,15 +313,10 @@ def _wanted(about: Any) -> str:
             return " or ".join(_wanted(one) for one in about.types)
         case inspect.StrType(pattern=pattern) if pattern == _ID:
             return "an id, such as mem- and a UUID"
-        case inspect.StrType(pattern=pattern) if pattern == _BLANK:
-            return (
-                f"text of at most {about.max_length:,} characters, not blank"
-                if (about.max_length)
-                else "text that is not blank"
-            )
         case inspect.StrType():
             most = f"to {about.max_length:,}" if about.max_length else "or more"
-            return f"text of {about.min_length or 0} {most} characters"
+            blank = ", not blank" if about.pattern == _BLANK else ""
+            return f"text of {about.min_length or 0} {most} characters{blank}"
         case inspect.IntType() | inspect.FloatType():
             least = f"above {about.gt}" if about.gt is not None else f"from {about.ge or 0}"
             most = f" to {about.le:,}" if about.le and about.le < 2**53 - 1 else ""
