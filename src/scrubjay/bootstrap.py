@@ -21,7 +21,7 @@ from scrubjay.adapters.keyrings.passphrase import PassphraseWrapper
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.engine import Kernel, Keyring, Policy, Ports
 from scrubjay.engine.scope.keyring import INSTALLATION
-from scrubjay.model.errors import InvalidRequest, KeyMissing, Locked, NotFound
+from scrubjay.model.errors import InvalidRequest, KeyMissing, Locked, NotFound, StoreError
 from scrubjay.model.purposes import UsePurpose
 from scrubjay.model.results import FileInspection, Migrated
 from scrubjay.model.scope import Quota, check_place
@@ -54,6 +54,8 @@ DERIVED: Final = "derived:file"
 ASKED_FIRST: Final = frozenset(UsePurpose) - {UsePurpose.FACTS}
 """Purposes that need consent where settings ask for it first."""
 _COURIER_SECONDS: Final = 10.0
+_FIRST_SLOTS: Final = 4
+"""Of the first scope of all, whose making may have been cut off before the data folder was made."""
 _ANSWER_BYTES: Final = 64 * 1024
 _log = logging.getLogger(__name__)
 _SET_DUMPABLE: Final = 4  # PR_SET_DUMPABLE of prctl(2)
@@ -411,6 +413,23 @@ def _slots(settings: Settings, folder: KeysFolder, store: Store | None = None) -
 def in_keychain(settings: Settings) -> bool:
     """Whether the root key is in the keyring of the operating system."""
     return (settings.keys / KEYCHAIN_FILE).exists()
+
+
+def check_data(settings: Settings) -> None:
+    """StoreError if scopes have keys and the data folder knows of none: it is not mounted."""
+    folder = keys_folder(settings, clock())
+    held = [] if settings.store else folder.addresses("", 3)
+    held = [one for one in held if one != INSTALLATION.address]
+    if not held or (len(held) == 1 and len(folder.read(held[0])) <= _FIRST_SLOTS):
+        return
+    if settings.data.exists():
+        with closing(make_store(settings)) as store:
+            if store.catalog.entries(limit=1):
+                return
+    raise StoreError(
+        f"The keys in {settings.keys} are of scopes that are not in {settings.data}.",
+        hint="Mount the data folder; nothing was made or changed. If it is lost, restore a backup.",
+    )
 
 
 def has_passphrase(settings: Settings) -> bool:

@@ -26,7 +26,7 @@ def read(source: bytes | str | os.PathLike[str]) -> bytes:
     except FileNotFoundError as error:
         raise NotFound("There is no such file.", hint="Check the path.") from error
     except OSError as error:
-        raise InvalidRequest(f"The file cannot be read: {error.strerror}.") from error
+        raise InvalidRequest(f"{os.fspath(source)} cannot be read: {error.strerror}.") from error
     except (TypeError, ValueError) as error:
         raise InvalidRequest("That is not a path.") from error
 
@@ -52,6 +52,17 @@ def regular(path: Path, *, follow: bool = True) -> bytes | None:
     return raw
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder for the user alone, with those above it; one that is there is fine."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidRequest(
+            f"The folder {path} cannot be made: {error.strerror}.",
+            hint="Name another folder, or have this one made for the user who runs this.",
+        ) from error
+
+
 def write(path: Path, content: bytes | Iterable[bytes], *, mode: int = 0o600) -> None:
     """Write a file, whole or in pieces; an existing one, or a link, is replaced atomically."""
     if not path.name or "\x00" in str(path):
@@ -75,7 +86,7 @@ def write(path: Path, content: bytes | Iterable[bytes], *, mode: int = 0o600) ->
     except OSError as error:
         if error.errno == errno.ENOSPC:
             raise Full("No space is left to write the file.") from error
-        raise InvalidRequest(f"The file cannot be written: {error.strerror}.") from error
+        raise InvalidRequest(f"{path} cannot be written: {error.strerror}.") from error
 
 
 class Spool:

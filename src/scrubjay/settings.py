@@ -25,6 +25,11 @@ from scrubjay.model.text import Days, doc
 MEGABYTE: Final = 1024 * 1024
 PREFIX: Final = "SCRUBJAY_"
 FILE: Final = "config.toml"
+_APART: Final = (
+    *("HOME", "CONFIG", "PASSPHRASE", "USER_PASSPHRASE", "PKCS11_PIN", "EXTRACTION_API_KEY"),
+    *("PLANE_TOKEN", "PLANE_PODS", "CARAPACE_SOCKET", "CARAPACE_CONFIG", "COMMAND", "URL", "KEY"),
+)
+"""Variables that are no keys of the file, those of programs beside us among them."""
 Plain = str | int | float | bool | None
 
 
@@ -392,7 +397,8 @@ def _find(key: SettingField, env: Mapping[str, str], given: Mapping[str, Any], f
             return Value(key=key.name, value=value, source=GivenBy.FILE, where=str(file))
     except (ValueError, InvalidRequest) as error:
         raise InvalidRequest(
-            f"{place} must be {key.wants}.", hint="Correct it; `scrubjay config show` lists all."
+            f"{place} must be {key.wants}.",
+            hint=f"Correct it, or remove it: the default is {key.default or 'empty'}.",
         ) from error
     return Value(key=key.name, value=key.default, source=GivenBy.DEFAULT)
 
@@ -410,6 +416,13 @@ def _check_together(values: Mapping[str, Any], file: Path) -> None:
         raise InvalidRequest(
             f"{file}: extraction needs both url and model.", hint="Add the other, or remove both."
         )
+
+
+def unknown_variables(found: Settings) -> list[str]:
+    """Variables of the environment that begin as ours do, and mean nothing to us."""
+    ours = {key.variable for key in KEYS} | {PREFIX + name for name in _APART}
+    ours |= {str(one.value) for one in found.values if one.key == "openai.api_key_variable"}
+    return sorted(name for name in os.environ if name.startswith(PREFIX) and name not in ours)
 
 
 def variable(name: str, environment: Mapping[str, str] | None = None) -> str | None:

@@ -208,6 +208,13 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read the output has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.FAILURE
+    except OSError as error:  # of a file that somebody named; anything else is a fault of ours
+        if error.filename is None:
+            raise
+        said = f"{os.fsdecode(error.filename)} cannot be used: {error.strerror}."
+        advice = "Check the path, and that the user who runs this may read and write there."
+        complain("invalid_request", said, advice, as_json=as_json)
+        return Exit.USAGE
     except KeyboardInterrupt:
         return Exit.INTERRUPT
     return code

@@ -15,6 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from scrubjay import __version__, bootstrap, files
+from scrubjay import settings as reading
 from scrubjay.cli import render
 from scrubjay.cli.exits import Exit
 from scrubjay.cli.home import installed, opened, scoped, settings
@@ -322,6 +323,11 @@ def examine(
     except EmbedderError as error:
         advice = f"{error.hint} Check {settings.embedder} in `scrubjay config show`."
         yield Finding("embedder", error.message, advice)
+    try:
+        bootstrap.check_data(settings)
+    except ScrubjayError as error:
+        yield Finding("data", error.message, error.hint)
+        return
     if settings.unused:
         yield Finding("data", "Nothing was remembered here yet.")
         return
@@ -348,6 +354,21 @@ def examine(
             yield _readers(engine)  # last, because it works on what is due, as every verb does
     except ScrubjayError as error:
         yield Finding("data", error.message, error.hint)
+
+
+def _findings(service: str | None, backup_days: int | None) -> Iterator[Finding]:
+    """All findings; of settings that cannot be read, that is the one."""
+    try:
+        found = settings()
+    except ScrubjayError as error:
+        yield Finding("settings", error.message, error.hint)
+        return
+    for name in reading.unknown_variables(found):
+        told = f"There is no setting {name}: it changes nothing."
+        yield Finding(
+            "settings", told, "Correct its name, or unset it; see `scrubjay config show`."
+        )
+    yield from examine(found, bootstrap.clock().now(), service, backup_days)
 
 
 def _readers(engine: Kernel) -> Finding:
@@ -479,7 +500,7 @@ def doctor(
     Example: scrubjay doctor --service http://127.0.0.1:8377 --backup-days 2
     """
     told, left = [], 0
-    for finding in examine(settings(), bootstrap.clock().now(), service, backup_days):
+    for finding in _findings(service, backup_days):
         state, advice = ("ok" if finding.well else "problem"), finding.advice
         if fix and finding.repair is not None:
             finding.repair()

@@ -144,6 +144,7 @@ def _serve(
     rates = Rates(reads=reads, writes=writes)
     asked = Options(hosts=hosts_of(host, allow_host), rates=rates, **options or {})
     found = settings()
+    bootstrap.check_data(found)
 
     def prepare(engine: Kernel, chosen: Options) -> Server:
         made = app(engine, bootstrap.clock(), chosen, planes=planes)
@@ -232,12 +233,7 @@ def keep(path: Path, keys: Keys, scope: Scope) -> None:
                 hint="Remove it to have a new one made, or name another file.",
             )
         return
-    try:  # the folder first: a key that cannot be written down would be known to nobody
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidRequest(
-            f"There is no folder {path.parent} for the key: {error.strerror}."
-        ) from error
+    files.make_folder(path.parent)  # first: a key that is not written down is known to nobody
     issued = keys.create(
         name=f"file {path.name}", scopes=[str(scope)], grants=tuple(Grant), actor=Actor.USER
     )

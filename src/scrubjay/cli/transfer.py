@@ -169,6 +169,9 @@ def _loaded(loaded: Loaded) -> Output:
     Option("FILE", "File to write; with --all, a folder.", Path, required=True),
     Option("--all", "Back up every scope, each to a file of its own in the folder.", name="whole"),
     Option(
+        "--keys", "With --all: file for the keys, for its owner alone, in place of stdout.", Path
+    ),
+    Option(
         "--days", "Retention: days the keyring keeps the key of the backup.", int, least=1,
         default=str(Backup().days),
     ),
@@ -180,6 +183,7 @@ def backup(
     file: Path,
     *,
     whole: bool = False,
+    keys: Path | None = None,
     days: int = Backup().days,
     yes: bool = False,
     scope: str | None = None,
@@ -188,10 +192,12 @@ def backup(
 
     With --all, every line is a scope, its file and its key.
 
-    Example: scrubjay backup --all backups > keys.tsv
+    Example: scrubjay backup --all backups --keys keys.tsv
     """
     if whole:
-        return _backup_all(file, days, yes=yes)
+        return _backup_all(file, days, keys, yes=yes)
+    if keys is not None:
+        raise InvalidRequest("The key of one backup is printed.", hint="Add --all, or drop --keys.")
     confirm_replace(file, yes=yes)
     with opened(scope) as jay:
         made = jay.backup(file, days=days)
@@ -201,19 +207,37 @@ def backup(
     return Output(told, lambda: render.line(made.key), notes)
 
 
-def _backup_all(folder: Path, days: int, *, yes: bool) -> Output:
+def _backup_all(folder: Path, days: int, keys: Path | None, *, yes: bool) -> Output:
     made = list[dict[str, Any]]()
     with installed() as engine:
         named = [(one, folder / one.tenant / f"{one.owner}.backup") for one in engine.scopes()]
         if any(path.exists() for _, path in named):
             confirm(f"Backups in {folder} would be replaced.", yes=yes)
-        for one, path in named:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            done = Jay(engine, one).backup(path, days=days)
-            made.append({"scope": str(one), "file": str(path)} | codec.plain(done))
-    rows = [f"{one['scope']}\t{one['file']}\t{one['key']}\n" for one in made]
+        rows = _kept_keys(keys, yes=yes)
+        try:
+            for one, path in named:
+                files.make_folder(path.parent)
+                done = Jay(engine, one).backup(path, days=days)
+                made.append({"scope": str(one), "file": str(path)} | codec.plain(done))
+                rows[str(one)] = f"{one}\t{path}\t{done.key}\n"
+        finally:  # the keys of those that were made, whatever became of the others
+            if keys is not None:
+                files.write(keys, "".join(rows.values()).encode())
     notes = [f"Backed up {render.plural(len(made), 'scope')}. Keep the keys apart from the files."]
-    return Output(made, lambda: sys.stdout.write("".join(rows)), notes)
+    if keys is not None:
+        made = [one | {"key": None} for one in made]
+    lines = "" if keys is not None else "".join(rows.values())
+    return Output(made, lambda: sys.stdout.write(lines), notes)
+
+
+def _kept_keys(keys: Path | None, *, yes: bool) -> dict[str, str]:
+    """Lines of an earlier backup by scope; the file is known to be writable then."""
+    if keys is None:
+        return {}
+    confirm_replace(keys, yes=yes)
+    held = (files.regular(keys) or b"").decode("utf-8", "replace")
+    files.write(keys, held.encode())
+    return {line.partition("\t")[0]: line for line in held.splitlines(keepends=True)}
 
 
 @command(

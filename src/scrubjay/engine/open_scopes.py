@@ -352,6 +352,10 @@ class OpenScopes:
         """Rotate the keys: re-encrypt everything under new ones and delete the old ones."""
         return rotating.rotate(self._begin(scope), actor=caller.actor, progress=progress)
 
+    def check_keys(self) -> None:
+        """KeyMissing unless the keys are still where they were."""
+        self._check_open().keyring.check()
+
     def check_blobs(self) -> None:
         """Raise unless the blobs can be listed."""
         self._check_open().blobs.names(INSTALLATION.address)

@@ -118,7 +118,7 @@ class _Readiness:
 
     async def answer(self) -> Response:
         """The result of every check; 503 if a required one fails."""
-        keys = await self._check(self._service.keys.refresh)
+        keys = await self._check(self._refresh_keys)
         store = await self._check(lambda: self._service.engine.head(KEYS))
         bridge = self._service.bridge
         found: dict[str, Check] = {
@@ -141,6 +141,10 @@ class _Readiness:
         found["durability"] = await self._check(self._refuse_warnings)
         status = "ready" if well else "not ready"
         return as_json({"status": status, "checks": found}, 200 if well else 503)
+
+    def _refresh_keys(self) -> None:
+        self._service.keys.refresh()
+        self._service.engine.check_keys()  # what is open needs them no more, until an erasure does
 
     def _refuse_warnings(self) -> None:
         if warnings := self._service.engine.store_warnings():

@@ -286,7 +286,8 @@ class _Passage:
         if problem.code == "internal":
             _log.exception("request.failed", extra=self._facts())
         elif problem.status >= 500:
-            _log.warning("request.refused", extra={**self._facts(), "code": problem.code})
+            told = self._facts() | {"code": problem.code} | problem.logged
+            _log.warning("request.refused", extra=told)
         if self._status:
             raise RuntimeError("an answer was cut off by an error")  # the server hangs up
         body = msgspec.json.encode(problem.document(self._state["request_id"]))

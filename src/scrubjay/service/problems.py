@@ -96,6 +96,8 @@ class Problem(Exception):  # the name RFC 9457 gives it
         self.hint = hint
         self.places = places
         self.headers = dict(headers or {})
+        self.logged: dict[str, str] = {}
+        """Facts for the log alone."""
 
     def document(self, request_id: str) -> ProblemDocument:
         """The problem as a document."""
@@ -119,7 +121,9 @@ def of(error: Exception) -> Problem:
             return error
         case errors.KeyMissing():  # its sentence names a folder of this machine
             detail, hint = "The service has not the keys to this.", "Its log says where it looked."
-            return Problem(500, error.code, detail, hint=hint)
+            problem = Problem(500, error.code, detail, hint=hint)
+            problem.logged["reason"] = error.message
+            return problem
         case ScrubjayError():
             status = next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), 500)
             again = {"Retry-After": _AGAIN[status]} if status in _AGAIN else None

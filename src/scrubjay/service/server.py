@@ -420,11 +420,15 @@ def _tls(listening: Listening) -> ssl.SSLContext:
     """TLS 1.3 with the certificate of the service; InvalidRequest if it cannot be used."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
+    named = cast("Path", listening.tls_cert), cast("Path", listening.tls_key)
     try:
-        context.load_cert_chain(cast("Path", listening.tls_cert), listening.tls_key)
+        for path in named:
+            path.open("rb").close()  # its error names the file
+        context.load_cert_chain(*named)
     except (OSError, ssl.SSLError) as error:
+        which = error.filename or "The certificate or its key"
         raise InvalidRequest(
-            f"The certificate or its key cannot be used: {error.strerror or error}.",
+            f"{which} cannot be used: {error.strerror or error}.",
             hint="--tls-cert and --tls-key are PEM files that belong together.",
         ) from error
     return context

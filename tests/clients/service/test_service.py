@@ -34,7 +34,12 @@ def run(*command: str | Path, **more: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "unit", ["scrubjay.service", "scrubjay-backup.service", "scrubjay-backup.timer"]
+    "unit",
+    [
+        *("scrubjay.service", "scrubjay-failed@.service"),
+        *("scrubjay-backup.service", "scrubjay-backup.timer"),
+        *("scrubjay-doctor.service", "scrubjay-doctor.timer"),
+    ],
 )
 def test_systemd_accepts_the_unit(unit: str, tmp_path: Path) -> None:
     program = ROOT / ".venv" / "bin" / "scrubjay"  # verify looks whether it is there

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import threading
 from collections.abc import Iterator
@@ -126,6 +127,68 @@ def test_an_embedder_is_suggested_where_most_is_not_english(cli: CommandLine) ->
     assert told.startswith("67% of it")
     cli.good("freeze", "--level", "all")
     assert "encoder" not in cli.good("doctor").out
+
+
+def test_a_wrong_setting_is_a_problem_that_doctor_explains(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli.remember("tea")
+    monkeypatch.setenv("SCRUBJAY_EMBEDDER", "magic")
+    done = cli("doctor", "--json")
+    (found,) = [one for one in done.json["findings"] if one["state"] == "problem"]
+    assert (done.code, found["check"]) == (1, "settings")
+    assert found["finding"] == ("SCRUBJAY_EMBEDDER must be one of static, none, openai, encoder.")
+    assert "static" in found["advice"]
+    assert "config show" not in cli("config", "show").err  # which is what failed
+
+
+def test_a_variable_that_is_no_setting_is_a_problem(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli.remember("tea")
+    monkeypatch.setenv("SCRUBJAY_OPENAI_API_KEY_VARIABLE", "SCRUBJAY_SECRET")
+    monkeypatch.setenv("SCRUBJAY_SECRET", "x")
+    cli.good("doctor")
+    monkeypatch.setenv("SCRUBJAY_SCOPE_MEMORYS", "10")
+    done = cli("doctor", "--json")
+    (found,) = [one for one in done.json["findings"] if one["state"] == "problem"]
+    assert (done.code, found["check"]) == (1, "settings")
+    assert "SCRUBJAY_SCOPE_MEMORYS" in found["finding"]
+
+
+@pytest.mark.parametrize("mounted", [False, True], ids=["no folder", "empty mount point"])
+def test_keys_whose_data_is_gone_are_a_problem_and_nothing_is_served(
+    cli: CommandLine, tmp_path: Path, *, mounted: bool
+) -> None:
+    cli.remember("tea", "--scope", "acme/alice")
+    cli.good("keys", "create", "agent", "--scope", "acme/alice")
+    data = cli.home / "data"
+    data.rename(tmp_path / "away")
+    if mounted:
+        data.mkdir(mode=0o700)
+    before = cli.files()
+    done = cli("doctor", "--json")
+    (found,) = [one for one in done.json["findings"] if one["state"] == "problem"]
+    assert (done.code, found["check"]) == (1, "data")
+    assert str(data) in found["finding"]
+    refused = cli("serve", "--port", "0")
+    assert refused.code == 1
+    assert str(data) in refused.err
+    assert "Mount" in refused.err
+    assert cli.files() == before
+    assert data.exists() == mounted
+    if mounted:
+        data.rmdir()
+    (tmp_path / "away").rename(data)
+    cli.good("doctor")
+
+
+def test_a_first_scope_whose_making_was_cut_off_is_no_lost_data(cli: CommandLine) -> None:
+    cli.remember("tea")
+    shutil.rmtree(cli.home / "data")
+    cli.good("doctor")
+    cli.remember("tea")
+    cli.good("doctor")
 
 
 def test_rights_of_others_are_found_and_taken(cli: CommandLine) -> None:

@@ -64,7 +64,7 @@ def test_its_folder_is_made_and_where_that_fails_so_is_no_key(tmp_path: Path, ke
     keep(tmp_path / "a" / "b" / "key", keys, ALICE)
     assert (tmp_path / "a" / "b").stat().st_mode & 0o777 == 0o700
     (tmp_path / "file").touch()
-    with pytest.raises(InvalidRequest, match="no folder"):
+    with pytest.raises(InvalidRequest, match="cannot be made"):
         keep(tmp_path / "file" / "b" / "key", keys, ALICE)
     assert len(keys.all()) == 1
 

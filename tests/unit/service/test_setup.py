@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 import ssl
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from scrubjay import bootstrap
 from scrubjay.engine import Kernel
 from scrubjay.model.errors import Busy, Forbidden, InvalidRequest, Timeout
 from scrubjay.model.memory import Memory
@@ -32,6 +34,7 @@ from scrubjay.model.scope import Scope
 from scrubjay.service.problems import Problem
 from scrubjay.service.server import JsonLines, Listening, bind, server
 from scrubjay.service.service import BodyBudget, Options, Rates, Service
+from scrubjay.settings import at_home
 from tests.certificates import certificate_for_localhost
 from tests.serving import serving
 from tests.support.engines import MemoryHome
@@ -92,6 +95,16 @@ def test_a_certificate_that_cannot_be_used_is_said_before_it_listens(
         _, other = certificate_for_localhost(elsewhere)
         certificate.tls_key.write_bytes(other.read_bytes())
     with pytest.raises(InvalidRequest, match="cannot be used"):
+        server(cast(Any, None), certificate)
+
+
+@pytest.mark.parametrize("which", ["tls_cert", "tls_key"])
+def test_the_file_of_a_certificate_that_cannot_be_read_is_named(
+    certificate: Listening, which: str
+) -> None:
+    file = getattr(certificate, which)
+    file.unlink()
+    with pytest.raises(InvalidRequest, match=str(file)):
         server(cast(Any, None), certificate)
 
 
@@ -199,6 +212,34 @@ def test_without_its_bucket_it_is_ready_and_says_so() -> None:
         answer = http.get("/readyz")
         assert (answer.status_code, answer.json()["checks"]["blobs"]["ok"]) == (200, False)
     engine.close()
+
+
+def test_without_its_keys_it_is_not_ready_and_its_log_names_the_folder(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = bootstrap.build(at_home(tmp_path / "home"))
+    home, keys = MemoryHome(), tmp_path / "home" / "keys"
+    try:
+        with asking(engine, home, Options(no_auth=True, scope=SOMEBODY)) as http:
+            made = http.post("/v1/memories", json={"content": "tea"})
+            place, whichever = f"/v1/memories/{made.json()['id']}", {"If-Match": "*"}
+            assert http.get("/readyz").json()["checks"]["keys"] == {"ok": True}
+            for lost in ("", "key", "slots/installation"):
+                (keys / lost).rename(tmp_path / "elsewhere")
+                answer = http.get("/readyz")
+                told = answer.json()["checks"]["keys"]
+                assert (answer.status_code, told) == (503, {"ok": False, "code": "key_missing"})
+                assert not (keys / lost).exists()
+                with caplog.at_level(logging.WARNING):
+                    problem(http.delete(place, headers=whichever), 500, "key_missing")
+                shown = [vars(one).get("reason", "") for one in caplog.records]
+                assert any(str(keys) in reason for reason in shown)
+                caplog.clear()
+                shutil.rmtree(keys / lost, ignore_errors=True)
+                (tmp_path / "elsewhere").rename(keys / lost)
+                assert http.get("/readyz").status_code == 200
+    finally:
+        engine.close()
 
 
 # -- rates ---------------------------------------------------------------------------------------

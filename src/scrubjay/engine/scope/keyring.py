@@ -45,6 +45,13 @@ class Keyring:
         """The installation key; KeyMissing if there is none."""
         return self.get(INSTALLATION.address, INSTALLATION.purpose)
 
+    def check(self) -> None:
+        """KeyMissing unless the installation key is still there; a key service is not asked."""
+        if self.wrapper.seconds == inf:
+            self.installation()
+        elif INSTALLATION.purpose not in self.purposes(INSTALLATION.address):
+            raise KeyMissing(f"There is no installation key in {self.place}.")
+
     def found(self) -> bytes:
         """The installation key, made unless there is one; every process gets the same one.
 
