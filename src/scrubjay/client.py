@@ -146,10 +146,10 @@ class RemoteEngine:
             receipts += self._send(BY_NAME["retain_many"], scope, replace(request, items=part))
         return RetainedMany.of(receipts)
 
-    def verify_erased(self, receipt: Erasure) -> Report:
+    def verify_erased(self, scope: Scope, receipt: Erasure) -> Report:
         """Prove an erasure by its receipt."""
         asked = VerifyErased(receipt)
-        report: Report = self._send(BY_NAME["verify_erased"], self.scope, asked)
+        report: Report = self._send(BY_NAME["verify_erased"], scope, asked)
         return report
 
     def compact(self, scope: Scope, request: Compact, _caller: Caller, **_: Progress) -> Compacted:

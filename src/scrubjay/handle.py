@@ -237,7 +237,7 @@ class Jay(Verbs, Handle):
             return self._engine.verify(self.scope)
         if not isinstance(erased, Erasure):
             erased = receipts.from_json(files.read(erased).decode(errors="replace"))
-        return self._engine.verify_erased(erased)
+        return self._engine.verify_erased(self.scope, erased)
 
 
 class _Awaited(Generic[P, R]):

@@ -268,7 +268,7 @@ def judge(engine: Kernel, name: str, model: Model) -> Iterator[str]:
     yield from model.compare(shown)
     scope = Scope.parse(name)
     if shown["life"] == DESTROYED:
-        yield from engine.verify_erased(engine.receipts(scope)[-1]).problems
+        yield from engine.verify_erased(scope, engine.receipts(scope)[-1]).problems
     if shown["life"] != ALIVE:
         return
     engine.finish_due(scope)
@@ -276,4 +276,4 @@ def judge(engine: Kernel, name: str, model: Model) -> Iterator[str]:
         yield "Due work is left."
     yield from engine.verify(scope).problems
     for receipt in engine.receipts(scope)[-2:]:
-        yield from engine.verify_erased(receipt).problems
+        yield from engine.verify_erased(scope, receipt).problems

@@ -153,7 +153,7 @@ def test_a_forget_on_a_network_that_breaks_is_complete_or_is_asked_for_again(
             }
             assert engine.verify(ALICE).problems == ()
         assert receipt.erased == 1
-        assert other.verify_erased(receipt).sound
+        assert other.verify_erased(ALICE, receipt).sound
         assert other.head(ALICE).due is Due.NOTHING
         one.close()
         other.close()
@@ -202,7 +202,7 @@ def test_a_standby_that_takes_over_after_a_forget_has_forgotten(
             engine.get(ALICE, Get("note-1"))
     assert other.retain(ALICE, Retain(content="again", id="note-1")).outcome.value == "forgotten"
     assert other.head(ALICE).due is Due.NOTHING
-    assert other.verify_erased(receipt).sound
+    assert other.verify_erased(ALICE, receipt).sound
     one.close()
     other.close()
 

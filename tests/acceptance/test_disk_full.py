@@ -113,7 +113,7 @@ def test_a_full_disk_refuses_writes_but_still_reads_and_forgets(
         diary.note(refused, engine)
         engine.finish_due(SCOPE)
         assert engine.verify(SCOPE).problems == ()
-        assert engine.verify_erased(engine.receipts(SCOPE)[-1]).problems == ()
+        assert engine.verify_erased(SCOPE, engine.receipts(SCOPE)[-1]).problems == ()
         assert (volume.home / "data" / "ballast").stat().st_size == BALLAST << 20
         diary.check()
     engine.close()
@@ -155,7 +155,7 @@ def test_a_scope_can_be_destroyed_on_a_full_disk(volume: Tmpfs | Refusing) -> No
     volume.fill()
     receipt = engine.destroy(SCOPE, Destroy(confirm=str(SCOPE)))
     assert receipt.erased == 1
-    assert engine.verify_erased(receipt).problems == ()
+    assert engine.verify_erased(SCOPE, receipt).problems == ()
     volume.free()
     engine.open(SCOPE, anew=True)
     assert len(engine.browse(SCOPE, Browse())) == 0

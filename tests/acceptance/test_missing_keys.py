@@ -246,10 +246,10 @@ def test_an_erasure_is_not_proven_by_keys_that_are_elsewhere(homes: tuple[Path, 
     with opened(home) as engine:
         (memory,) = engine.browse(ALICE, Browse())
         receipt = engine.forget(ALICE, requests.Forget(ids=(memory.id,)))
-        assert engine.verify_erased(receipt).sound
+        assert engine.verify_erased(ALICE, receipt).sound
     shutil.rmtree(home / "keys")
     with opened(home) as engine, pytest.raises(KeyMissing):
-        engine.verify_erased(receipt)
+        engine.verify_erased(ALICE, receipt)
 
 
 def test_data_that_was_away_opens_with_the_keys_that_stayed(homes: tuple[Path, Path]) -> None:

@@ -167,7 +167,7 @@ class Scene:
         problems = engine.verify(ALICE).problems
         assert not [one for one in problems if not (self.lost and "catalog knows" in one)]
         for receipt in engine.receipts(ALICE):
-            assert engine.verify_erased(receipt).sound
+            assert engine.verify_erased(ALICE, receipt).sound
 
     def expect_recall(self, engine: Kernel, rest: list[str]) -> None:
         found = engine.recall(ALICE, Recall(query=SECRET))

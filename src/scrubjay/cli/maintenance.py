@@ -18,7 +18,7 @@ from scrubjay import __version__, bootstrap, files
 from scrubjay import settings as reading
 from scrubjay.cli import render
 from scrubjay.cli.exits import Exit
-from scrubjay.cli.home import installed, opened, scoped, settings
+from scrubjay.cli.home import installed, opened, scope_of, scoped, settings
 from scrubjay.cli.parser import JSON, PAGING, SCOPE, Option, command, fields
 from scrubjay.cli.render import Output, say
 from scrubjay.engine import Kernel
@@ -202,9 +202,11 @@ def verify(*, erased: Path | None = None, scope: str | None = None) -> Output:
     if erased is None:
         with opened(scope) as jay:
             return _reported(jay.verify(), "rows and events")
-    with installed() as engine:
+    found = settings()
+    with installed(found) as engine:
         receipt = receipts.from_json(files.read(erased).decode(errors="replace"))
-        return _reported(engine.verify_erased(receipt), "erased cells")
+        report = engine.verify_erased(scope_of(scope, found), receipt)
+        return _reported(report, "erased cells")
 
 
 def _reported(report: Report, things: str) -> Output:

@@ -59,7 +59,7 @@ def test_a_primary_killed_under_sixteen_writers_loses_nothing_acknowledged(
         with pytest.raises(NotFound):
             one.get(ALICE, Get("note-1"))
         assert one.verify(ALICE).problems == ()
-    assert nodes[1].verify_erased(receipt).sound
+    assert nodes[1].verify_erased(ALICE, receipt).sound
     example.start("postgres")  # the lost one comes back as the standby of the other
     for one in nodes:
         one.retain(ALICE, Retain(content="after all"))

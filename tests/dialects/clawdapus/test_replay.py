@@ -227,7 +227,7 @@ class Scene:
         assert engine.head(SCOPE).due is Due.NOTHING
         assert engine.verify(SCOPE).problems == ()
         for receipt in engine.receipts(SCOPE):
-            assert engine.verify_erased(receipt).sound
+            assert engine.verify_erased(SCOPE, receipt).sound
 
 
 def paused(home: MemoryHome, director: Baton, policy: Policy) -> Kernel:

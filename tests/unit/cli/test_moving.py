@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -145,6 +146,34 @@ def test_a_restore_on_another_machine_needs_only_the_key(
     assert full("restore", file).code == 2
     full.good("restore", file, "--key", key)
     assert everything(full) == before
+
+
+@pytest.mark.parametrize("way", ["restored from a backup", "put back as a whole"])
+def test_a_home_that_does_not_know_an_erasure_is_no_proof_of_it(
+    full: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """Neither its memory nor its scope may be called erased while it is listed here."""
+    backup, elsewhere = tmp_path / "backup", tmp_path / "elsewhere"
+    forgotten, destroyed = tmp_path / "forgotten.json", tmp_path / "destroyed.json"
+    key = full.good("backup", backup).words
+    shutil.copytree(full.home, tmp_path / "older")
+    full.good("forget", "--tag", "food", "--yes", "--receipt", forgotten)
+    assert full.good("verify", "--erased", forgotten).out.startswith("Sound")
+    assert full("verify", "--erased", forgotten, "--scope", "bob").code == 2
+    full.good("destroy", "--yes", "--receipt", destroyed)
+    monkeypatch.setenv("SCRUBJAY_HOME", str(elsewhere))
+    if way == "restored from a backup":
+        full.good("restore", backup, "--key", key)
+    else:
+        (tmp_path / "older").rename(elsewhere)
+    for receipt in (forgotten, destroyed):
+        done = full("verify", "--erased", receipt)
+        assert done.code == 1
+        assert "This home does not know this erasure" in done.out
+        assert "Sound" not in done.out
+    assert "white tea" in full.good("list").out
+    full.good("forget", "--tag", "food", "--yes", "--receipt", forgotten)
+    assert full.good("verify", "--erased", forgotten).out.startswith("Sound")
 
 
 def test_what_was_forgotten_does_not_come_back(full: CommandLine, tmp_path: Path) -> None:

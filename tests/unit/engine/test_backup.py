@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from scrubjay.engine import Kernel, Policy
 from scrubjay.model.errors import (
@@ -174,7 +175,7 @@ def test_erasures_of_the_lost_file_stay_proven_after_its_restore(
     successor = home.engine()
     successor.restore(ALICE, Restore(raw))
     successor.finish_due(ALICE)
-    assert successor.verify_erased(receipt).sound
+    assert successor.verify_erased(ALICE, receipt).sound
 
 
 def test_a_process_that_had_the_lost_file_open_goes_on_with_the_restored_one(
@@ -209,6 +210,45 @@ def test_another_machine_restores_it_with_the_printed_key(engine: Kernel) -> Non
     assert other.verify(ALICE).sound
     assert verbs(other)[:2] == ["retain", "retain"]
     assert other.scopes() == (ALICE,)
+
+
+def test_a_home_restored_from_an_older_backup_vouches_for_no_later_erasure(
+    engine: Kernel,
+) -> None:
+    """It has the memory under other keys and nonces: that the old ones are gone proves nothing."""
+    retain(engine, "tea")
+    gone = retain(engine, "gone")
+    raw, made = engine.backup(ALICE)
+    forgotten = forget(engine, gone)
+    destroyed = engine.destroy(ALICE, Destroy(confirm=NAME))
+    other = MemoryHome("another").engine()
+    other.restore(ALICE, Restore(raw, key=made.key))
+    for receipt in (forgotten, destroyed):
+        report = other.verify_erased(ALICE, receipt)
+        assert (report.checked, report.found) == (0, ())
+        (problem,) = report.problems
+        assert "does not know this erasure" in problem
+    assert other.verify_erased(ALICE, forget(other, gone)).sound
+    ended = other.destroy(ALICE, Destroy(confirm=NAME))
+    assert other.verify_erased(ALICE, ended).sound
+    assert all(engine.verify_erased(ALICE, one).sound for one in (forgotten, destroyed))
+
+
+def test_a_home_restored_from_a_later_backup_vouches_for_what_was_forgotten_before_it(
+    engine: Kernel,
+) -> None:
+    """The trail came along, and with it the erasure."""
+    retain(engine, "tea")
+    receipt = forget(engine, retain(engine, "gone"))
+    raw, made = engine.backup(ALICE)
+    other = MemoryHome("another").engine()
+    other.restore(ALICE, Restore(raw, key=made.key))
+    report = other.verify_erased(ALICE, receipt)
+    assert report.sound
+    assert any("another home" in one for one in report.seen)
+    assert not other.verify_erased(ALICE, replace(receipt, audit_mac="00" * 32)).sound
+    assert not other.verify_erased(ALICE, replace(receipt, audit_count=2**70)).sound
+    assert not other.verify_erased(ALICE, replace(receipt, verb="destroy")).sound
 
 
 def test_another_machine_cannot_without_it(engine: Kernel) -> None:

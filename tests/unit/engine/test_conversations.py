@@ -405,7 +405,7 @@ def test_a_deleted_conversation_is_gone_with_a_receipt_and_its_name_is_free(
     say(engine, ("a", 1), ("b", "ä" * 100_000), title="Tea")
     receipt = engine.delete_conversation(ALICE, DeleteConversation("chat"))
     assert (receipt.erased, receipt.rotated) == (3, True)
-    assert engine.verify_erased(receipt).sound
+    assert engine.verify_erased(ALICE, receipt).sound
     assert home.blobs.names(address(home)) == []
     assert "conversation.1" not in slots(home)
     with pytest.raises(NotFound):
@@ -436,7 +436,7 @@ def test_forgetting_a_session_takes_its_conversation_and_closes_the_gaps_of_bran
     say(engine, ("c", 3), name="fork")
     engine.record(ALICE, Record("Hello there, my friend.", session="chat"))
     receipt = engine.forget(ALICE, Forget(session="chat"))
-    assert engine.verify_erased(receipt).sound
+    assert engine.verify_erased(ALICE, receipt).sound
     assert [one.name for one in engine.conversations(ALICE).data] == ["fork"]
     told = record(engine, "fork")
     assert (bodies(engine, "fork"), told.entries, told.forked_at) == ([3], 1, None)
@@ -499,7 +499,7 @@ def test_a_copied_sentence_is_cut_out_of_entries_and_titles_and_the_rest_is_kept
     assert len(shown.sentences) == 3
     receipt = engine.forget(ALICE, Forget((one,), copies=True, confirm=shown.token))
     assert receipt.copies == 3
-    assert engine.verify_erased(receipt).sound
+    assert engine.verify_erased(ALICE, receipt).sound
     whole = engine.export(ALICE).content.decode()
     assert "every single" not in whole
     assert bodies(engine) == [
@@ -549,7 +549,7 @@ def test_revoking_undoes_what_a_channel_a_key_or_a_session_wrote(
     if "session" not in target:
         say(engine, ("c", 3))
     receipt = engine.revoke(ALICE, Revoke(**target))
-    assert engine.verify_erased(receipt).sound
+    assert engine.verify_erased(ALICE, receipt).sound
     if "session" in target:
         assert engine.conversations(ALICE).data == ()
     else:

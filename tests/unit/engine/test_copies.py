@@ -52,7 +52,7 @@ def test_a_fact_that_was_repeated_in_an_answer_is_gone_with_its_copies(engine: K
     assert any("The train leaves at nine" in one for one in contents(engine))
     assert (receipt.copies, receipt.erased) == (1, 3)  # the fact, the turn and its episode
     assert engine.verify(ALICE).sound
-    assert engine.verify_erased(receipt).sound
+    assert engine.verify_erased(ALICE, receipt).sound
 
 
 @pytest.mark.parametrize(
@@ -346,7 +346,7 @@ def test_no_byte_of_a_cut_sentence_is_left(engine: Kernel, home: MemoryHome) -> 
     assert collections == {"memory", "turn", "session"}
     raw = b"".join(piece for _, piece in home.store.raw(address(home)))
     assert not any(cell in raw for cell in before)
-    assert engine.verify_erased(receipt).sound
+    assert engine.verify_erased(ALICE, receipt).sound
 
 
 def test_an_import_of_the_same_text_is_no_copy_of_another_scope(engine: Kernel) -> None:

@@ -324,4 +324,4 @@ def test_the_jobs_are_sealed_and_name_no_erased_memory(engine: Kernel, home: Mem
     raw = b"".join(piece for _, piece in home.store.raw(address(home)))
     assert b"needle" not in raw
     assert {cell.collection for cell in receipt.cells} >= {Collection.SESSION.value}
-    assert engine.verify_erased(receipt).sound
+    assert engine.verify_erased(ALICE, receipt).sound

@@ -57,7 +57,7 @@ def test_the_receipt_says_how_much_there_was(home: MemoryHome, engine: Kernel) -
     assert [note.name for note in receipt.backups] == [made.name]
     assert receipt.audit_count == gone.audit_count + 1
     assert engine.receipts(ALICE).data == (gone, receipt)
-    assert engine.verify_erased(receipt).sound
+    assert engine.verify_erased(ALICE, receipt).sound
 
 
 def test_a_second_destroy_returns_the_same_receipt(home: MemoryHome, engine: Kernel) -> None:
@@ -144,7 +144,7 @@ def test_a_file_put_back_after_a_destroy_opens_nothing(home: MemoryHome, engine:
     successor = home.engine()
     with pytest.raises(Destroyed):
         contents(successor)
-    assert successor.verify_erased(successor.receipts(ALICE)[-1]).problems
+    assert successor.verify_erased(ALICE, successor.receipts(ALICE)[-1]).problems
 
 
 # -- anew ----------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ def test_a_life_after_the_next_is_destroyed_on_its_own(engine: Kernel) -> None:
         retain(engine, content)
         receipts.append(engine.destroy(ALICE, Destroy(confirm=NAME)))
     assert len({receipt.address for receipt in receipts}) == 3
-    assert all(engine.verify_erased(receipt).sound for receipt in receipts)
+    assert all(engine.verify_erased(ALICE, receipt).sound for receipt in receipts)
 
 
 def test_anew_opens_a_scope_that_was_never_destroyed_as_it_is(engine: Kernel) -> None:
@@ -250,7 +250,7 @@ def test_a_destroy_that_was_cut_off_is_carried_to_its_end(
     assert home.blobs.names(place) == []
     (receipt,) = successor.receipts(ALICE)
     assert successor.destroy(ALICE, Destroy(confirm=NAME)) == receipt
-    assert successor.verify_erased(receipt).sound
+    assert successor.verify_erased(ALICE, receipt).sound
 
 
 @pytest.mark.parametrize("failpoint", DESTROYING)

@@ -328,7 +328,7 @@ def test_a_document_is_forgotten_by_its_id_with_all_that_is_derived_from_it(
     assert engine.preview(ALICE, Forget((one.id,))).documents == 1
     receipt = forget(engine, one.id)
     assert receipt.derived > 0
-    assert engine.verify_erased(receipt).sound
+    assert engine.verify_erased(ALICE, receipt).sound
     assert found(engine, "green tea") == []
     assert home.blobs.names(address(home)) == []
     with pytest.raises(NotFound):
@@ -363,7 +363,7 @@ def test_a_copied_sentence_is_cut_out_of_documents_and_the_rest_is_kept(
     backup, _ = engine.backup(ALICE)
     receipt = engine.forget(ALICE, Forget((one,), copies=True))
     assert receipt.copies >= 1
-    assert engine.verify_erased(receipt).sound
+    assert engine.verify_erased(ALICE, receipt).sound
     assert get(engine, "a").value == {"t": "Hello there. Goodbye."}
     assert found(engine, "hello goodbye") == ["Hello there. Goodbye."]
     assert "every single" not in engine.export(ALICE).content.decode()
@@ -392,7 +392,7 @@ def test_revoking_undoes_documents_of_a_channel_a_key_or_a_session(
     put(engine, "a", 1)
     put(engine, "b", TEA, channel="plug", session="s", indexed=True, caller=Caller(key="k1"))
     receipt = engine.revoke(ALICE, Revoke(**target))
-    assert engine.verify_erased(receipt).sound
+    assert engine.verify_erased(ALICE, receipt).sound
     assert (listed(engine), found(engine, "green tea")) == (["a"], [])
     assert sound(engine)
 

@@ -137,7 +137,7 @@ VERBS: dict[str, Callable[[Kernel], object]] = {
     "backup": lambda engine: engine.backup(ALICE),
     "restore": lambda engine: engine.restore(ALICE, Restore(b"{}")),
     "verify": lambda engine: engine.verify(ALICE),
-    "verify_erased": lambda engine: engine.verify_erased(RECEIPT),
+    "verify_erased": lambda engine: engine.verify_erased(ALICE, RECEIPT),
     "receipts": lambda engine: engine.receipts(ALICE),
     "audit": lambda engine: engine.audit(ALICE),
     "verify_audit": lambda engine: engine.verify_audit(ALICE),

@@ -270,7 +270,7 @@ def test_a_turn_that_waits_leaves_no_name_behind_when_it_is_forgotten(
     assert engine.extraction(ALICE).waiting == 1
     receipt = forget(engine, "turn-1")
     assert engine.extraction(ALICE).waiting == 0
-    assert engine.verify_erased(receipt).sound
+    assert engine.verify_erased(ALICE, receipt).sound
 
 
 # -- two at once, and ends in between -------------------------------------------------------------

@@ -156,7 +156,7 @@ def test_a_damaged_memory_does_not_keep_another_from_being_forgotten(
     flip_cell(home, 1)
     receipt = forget(engine, gone)
     assert receipt.rotated
-    assert engine.verify_erased(receipt).sound
+    assert engine.verify_erased(ALICE, receipt).sound
     assert retain(engine, "c")
     with pytest.raises(SealBroken):
         engine.get(ALICE, Get(damaged))

@@ -312,7 +312,7 @@ def test_of_a_forgotten_source_nothing_is_left_before_the_summary_is_derived_aga
     sources, _ = summarized(engine)
     receipt = forget(engine, sources[0])
     assert not [one for one in everything(engine) if "needle0" in one.content]
-    assert engine.verify_erased(receipt).sound
+    assert engine.verify_erased(ALICE, receipt).sound
     model.says = lambda texts: "In short: " + "; ".join(texts)
     assert engine.work(ALICE, DERIVE).memories == 1
     assert "needle0" not in " ".join(model.batches[0])

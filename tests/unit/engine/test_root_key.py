@@ -132,12 +132,12 @@ def test_the_date_in_a_receipt_is_kept_by_whoever_writes_then() -> None:
     assert generations(home) == [1], "who only reads changes nothing"
     engine.retain(ALICE, Retain("cocoa"))
     assert generations(home) == [1, 2]
-    assert any("Root key 1 is there" in one for one in engine.verify_erased(receipt).seen)
+    assert any("Root key 1 is there" in one for one in engine.verify_erased(ALICE, receipt).seen)
     home.clock.advance(days=7)
     assert home.clock.now().date() == receipt.noise_from
     engine.retain(ALICE, Retain("milk"))
     assert generations(home) == [2], "the same process, the next day it writes on"
-    report = engine.verify_erased(receipt)
+    report = engine.verify_erased(ALICE, receipt)
     assert report.sound
     assert any(f"noise from {receipt.noise_from}" in one for one in report.seen)
     assert any("cannot be seen" in one for one in report.seen)
@@ -283,7 +283,7 @@ def test_a_receipt_without_a_schedule_names_the_generation_alone() -> None:
     engine.retain(ALICE, Retain("tea", id="tea"))
     receipt = engine.forget(ALICE, Forget(ids=("tea",)))
     assert (receipt.generation, receipt.noise_from) == (1, None)
-    seen = engine.verify_erased(replace(receipt, generation=0)).seen
+    seen = engine.verify_erased(ALICE, replace(receipt, generation=0)).seen
     assert any("no byte of them is left" in one for one in seen)
 
 

@@ -111,7 +111,7 @@ def test_a_large_scope_leaves_its_rotation_due(home: MemoryHome, large: Kernel) 
     assert head(home).due == Due.ROTATE
     assert head(home).due_since is not None
     assert slots(home)[:2] == ["memory.1", "memory.2"]
-    assert not large.verify_erased(receipt).sound
+    assert not large.verify_erased(ALICE, receipt).sound
 
 
 def test_verbs_finish_a_due_rotation_in_slices(home: MemoryHome, large: Kernel) -> None:
@@ -124,7 +124,7 @@ def test_verbs_finish_a_due_rotation_in_slices(home: MemoryHome, large: Kernel) 
     assert steps == 5
     assert slots(home) == ["memory.2", "session.1", "turn.1"]
     assert head(home).due_since is None
-    assert large.verify_erased(receipt).sound
+    assert large.verify_erased(ALICE, receipt).sound
     assert large.verify(ALICE).sound
 
 
@@ -144,7 +144,7 @@ def test_a_second_erasure_while_one_is_due_takes_both_keys(home: MemoryHome, lar
     receipts = [forget(large, retain(large, content)) for content in ("one", "two")]
     large.finish_due(ALICE)
     assert slots(home) == ["memory.3", "session.1", "turn.1"]
-    assert all(large.verify_erased(receipt).sound for receipt in receipts)
+    assert all(large.verify_erased(ALICE, receipt).sound for receipt in receipts)
 
 
 def test_a_rotation_on_top_of_a_half_done_one_ends_both(home: MemoryHome, large: Kernel) -> None:

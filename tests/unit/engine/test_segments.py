@@ -239,7 +239,7 @@ def test_forget_and_rotate_go_on_after_damage(home: MemoryHome, damaged: Kernel)
     (hit, *_) = ask(rows_alone(home), "note7").hits
     receipt = forget(damaged, hit.memory.id)
     assert receipt.rotated
-    assert damaged.verify_erased(receipt).sound
+    assert damaged.verify_erased(ALICE, receipt).sound
     damaged.rotate(ALICE)
     assert damaged.verify(ALICE).problems == ()
     assert hit.memory.content not in said(damaged, "note7", limit=100)
@@ -345,9 +345,9 @@ def test_the_receipt_names_the_cells_of_the_segments_that_held_it(
     nonces = {bytes.fromhex(cell.nonce) for cell in receipt.cells}
     for name in names:
         assert any(nonce in raw[name] for nonce in nonces), name
-    assert published.verify_erased(receipt).sound
+    assert published.verify_erased(ALICE, receipt).sound
     home.blobs.put(address(home), names[1], raw[names[1]])
-    assert published.verify_erased(receipt).found
+    assert published.verify_erased(ALICE, receipt).found
 
 
 def test_a_receipt_does_not_name_segments_that_never_held_it(home: MemoryHome) -> None:
@@ -373,7 +373,7 @@ def test_a_forget_that_leaves_the_rotation_due_says_so_and_the_next_verbs_clean_
     assert not receipt.rotated
     assert "note7 on" not in " ".join(said(home.engine(slow), "note7", limit=100))
     engine.finish_due(ALICE)
-    assert engine.verify_erased(receipt).sound
+    assert engine.verify_erased(ALICE, receipt).sound
     assert not holds(home, "note7")
 
 
@@ -462,7 +462,7 @@ def test_a_full_disk_does_not_keep_a_forget_from_cleaning_the_segments(home: Mem
     blobs.room = 0
     receipt = forget(engine, ids[7])
     assert receipt.rotated
-    assert engine.verify_erased(receipt).sound
+    assert engine.verify_erased(ALICE, receipt).sound
     assert listed(home) == ()
     assert len(answers(engine)) == 9
 

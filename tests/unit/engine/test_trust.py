@@ -211,7 +211,7 @@ def test_revoke_takes_out_what_a_session_wrote_and_what_was_derived_from_it(
     receipt = engine.revoke(ALICE, Revoke(session="s"))
     assert (receipt.verb, receipt.erased, receipt.derived) == ("revoke", 3, 2)
     assert contents(engine) == ["mine"]
-    assert engine.verify_erased(receipt).sound
+    assert engine.verify_erased(ALICE, receipt).sound
     assert engine.verify(ALICE).sound
 
 

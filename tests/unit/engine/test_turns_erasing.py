@@ -211,7 +211,7 @@ def test_the_receipt_names_every_cell_that_held_the_turn_and_no_key_opens_one(
     collections = {cell.collection for cell in receipt.cells}
     assert collections == {"memory", "turn", "session"}
     assert receipt.rotated
-    assert engine.verify_erased(receipt).sound
+    assert engine.verify_erased(ALICE, receipt).sound
     engine.close()
 
 
@@ -330,7 +330,7 @@ def test_destroy_leaves_no_turn(home: MemoryHome, engine: Kernel) -> None:
     receipt = engine.destroy(ALICE, Destroy(confirm="local/alice"))
     assert receipt.erased > 0
     assert home.blobs.names(where) == []
-    assert engine.verify_erased(receipt).sound
+    assert engine.verify_erased(ALICE, receipt).sound
 
 
 def test_verify_finds_a_turn_that_is_not_in_the_timeline(home: MemoryHome, engine: Kernel) -> None:

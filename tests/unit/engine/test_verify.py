@@ -16,6 +16,7 @@ from scrubjay.ports import Tx
 from tests.support.engines import MemoryHome
 from tests.unit.engine.scene import (
     ALICE,
+    BOB,
     LONG,
     address,
     change,
@@ -242,7 +243,7 @@ def test_a_trail_replaced_by_another_is_found(home: MemoryHome, engine: Kernel) 
 def test_an_erasure_is_proven(engine: Kernel, content: str) -> None:
     retain(engine, content)
     receipt = forget(engine, retain(engine, content))
-    report = engine.verify_erased(receipt)
+    report = engine.verify_erased(ALICE, receipt)
     assert report.sound
     assert report.found == ()
     assert report.checked == len(receipt.cells)
@@ -261,7 +262,7 @@ def test_an_erased_cell_put_back_is_found_and_does_not_open(
             Collection.MEMORY, [(rows(home)[0], replace(rows(home)[0], cell=cell))]
         ),
     )
-    report = engine.verify_erased(receipt)
+    report = engine.verify_erased(ALICE, receipt)
     assert len(report.found) == 1
     assert address(home) in report.found[0]
     assert report.sound
@@ -273,7 +274,7 @@ def test_an_erased_blob_put_back_is_found(home: MemoryHome, engine: Kernel) -> N
     blob = home.blobs.get(address(home), name)
     receipt = forget(engine, gone)
     home.blobs.put(address(home), "planted", blob)
-    assert len(engine.verify_erased(receipt).found) == 2
+    assert len(engine.verify_erased(ALICE, receipt).found) == 2
 
 
 def test_a_key_that_is_still_there_is_a_problem(home: MemoryHome, engine: Kernel) -> None:
@@ -281,7 +282,7 @@ def test_a_key_that_is_still_there_is_a_problem(home: MemoryHome, engine: Kernel
     key = home.keyring.get(address(home), "memory.1")
     receipt = forget(engine, retain(engine, "coffee"))
     home.keyring.add(address(home), "memory.1", key)
-    (problem,) = engine.verify_erased(receipt).problems
+    (problem,) = engine.verify_erased(ALICE, receipt).problems
     assert "epoch 1" in problem
 
 
@@ -289,19 +290,19 @@ def test_a_rotation_still_due_is_a_problem_until_it_is_done(home: MemoryHome) ->
     engine = home.engine(Policy(rotate_below=0))
     retain(engine, "tea")
     receipt = forget(engine, retain(engine, "coffee"))
-    assert not engine.verify_erased(receipt).sound
+    assert not engine.verify_erased(ALICE, receipt).sound
     engine.finish_due(ALICE)
-    assert engine.verify_erased(receipt).sound
+    assert engine.verify_erased(ALICE, receipt).sound
 
 
 def test_a_destroyed_scope_that_came_back_is_a_problem(home: MemoryHome, engine: Kernel) -> None:
     retain(engine, "tea")
     place = address(home)
     receipt = engine.destroy(ALICE, Destroy(confirm="local/alice"))
-    assert engine.verify_erased(receipt).sound
+    assert engine.verify_erased(ALICE, receipt).sound
     home.store.create(place)
     home.keyring.add(place, "memory.1", bytes(32))
-    assert len(engine.verify_erased(receipt).problems) == 2
+    assert len(engine.verify_erased(ALICE, receipt).problems) == 2
 
 
 @pytest.mark.parametrize("place", ["", "../etc", "a b", "a/b", "A" * 65])
@@ -310,7 +311,38 @@ def test_a_receipt_with_a_strange_address_is_refused(
 ) -> None:
     receipt = Erasure(address=place, verb="forget", at=home.clock.now(), erased=1)
     with pytest.raises(InvalidRequest):
-        engine.verify_erased(receipt)
+        engine.verify_erased(ALICE, receipt)
+
+
+def test_a_receipt_proves_nothing_of_another_scope(engine: Kernel) -> None:
+    retain(engine, "tea", scope=BOB)
+    receipt = forget(engine, retain(engine, "coffee"))
+    destroyed = engine.destroy(ALICE, Destroy(confirm="local/alice"))
+    for one in (receipt, destroyed):
+        with pytest.raises(InvalidRequest, match="no receipt of local/bob"):
+            engine.verify_erased(BOB, one)
+        assert engine.verify_erased(ALICE, one).sound
+
+
+def test_receipts_of_earlier_lives_prove_after_the_scope_was_begun_again(engine: Kernel) -> None:
+    retain(engine, "tea")
+    receipt = forget(engine, retain(engine, "coffee"))
+    destroyed = engine.destroy(ALICE, Destroy(confirm="local/alice"))
+    engine.open(ALICE, anew=True)
+    retain(engine, "milk")
+    assert engine.verify_erased(ALICE, receipt).sound
+    assert engine.verify_erased(ALICE, destroyed).sound
+    assert not engine.verify_erased(ALICE, replace(destroyed, audit_count=99)).problems
+    altered = replace(receipt, cells=receipt.cells * 2)
+    assert not engine.verify_erased(ALICE, altered).sound
+
+
+def test_a_receipt_of_what_was_forgotten_before_proves_too(engine: Kernel) -> None:
+    gone = retain(engine, "coffee")
+    forget(engine, gone)
+    again = forget(engine, gone)
+    assert (again.erased, again.already) == (0, 1)
+    assert engine.verify_erased(ALICE, again).sound
 
 
 def test_verifying_changes_nothing(home: MemoryHome, lived_in: Kernel) -> None:
@@ -319,5 +351,5 @@ def test_verifying_changes_nothing(home: MemoryHome, lived_in: Kernel) -> None:
     before = head(home)
     lived_in.verify(ALICE)
     lived_in.verify_audit(ALICE)
-    lived_in.verify_erased(lived_in.receipts(ALICE)[0])
+    lived_in.verify_erased(ALICE, lived_in.receipts(ALICE)[0])
     assert head(home) == before

@@ -59,9 +59,11 @@ def test_an_erasure_is_proved_with_a_receipt_of_the_scope_only(caller: Calling, 
     owner, other = caller(scope, grants=OWNER), caller(f"{scope}-other", grants=OWNER)
     mine, theirs = erased(owner), erased(other)
     forged = {**mine, "cells": theirs["cells"]}
-    for receipt in (theirs, forged):
-        answer = owner.http.post("/v1/verify/erased", json={"receipt": receipt})
-        assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+    refused = owner.http.post("/v1/verify/erased", json={"receipt": theirs})
+    assert (refused.status_code, refused.json()["code"]) == (422, "invalid_request")
+    report = owner.http.post("/v1/verify/erased", json={"receipt": forged}).json()
+    assert (report["checked"], report["found"]) == (0, [])
+    assert "does not know this erasure" in report["problems"][0]
     assert other.http.post("/v1/verify/erased", json={"receipt": theirs}).status_code == 200
 
 

@@ -136,9 +136,9 @@ def _lives(ports: Ports, scope: Scope, key: bytes) -> Iterator[tuple[str, Catalo
         yield address, found
 
 
-def earlier_lives(ports: Ports, scope: Scope) -> list[str]:
-    """Addresses of earlier, destroyed generations of the scope."""
-    return [address for address, _ in _lives(ports, scope, installation_key(ports))][:-1]
+def lives(ports: Ports, scope: Scope) -> list[str]:
+    """Addresses of all generations of the scope; all but the last are destroyed."""
+    return [address for address, _ in _lives(ports, scope, installation_key(ports))]
 
 
 def _addresses(key: bytes, scope: Scope) -> Iterator[str]:

@@ -448,7 +448,7 @@ class KnownOutside(Struct, frozen=True, kw_only=True):
 
 def _known_outside(opened: OpenScope, lookup: bytes) -> KnownOutside:
     ports, catalog = opened.ports, opened.ports.store.catalog
-    lives = lifecycle.earlier_lives(ports, opened.scope)
+    lives = lifecycle.lives(ports, opened.scope)[:-1]
     return KnownOutside(
         epochs={one: max(opened.slots(one), default=0) for one in Collection},
         entry=catalog.entry(opened.address),

@@ -146,9 +146,9 @@ class TransferVerbs(SearchVerbs):
         opened.note_read("inspect", caller.actor)
         return opened.ports.store.inspect(opened.address)
 
-    def verify_erased(self, receipt: Erasure) -> Report:
-        """Prove an erasure: no stored byte is of an erased cell, and no key opens one."""
-        return verifying.verify_erased(self._check_open(), receipt)
+    def verify_erased(self, scope: Scope, receipt: Erasure) -> Report:
+        """Prove an erasure: it is known here, and no key opens a cell that was erased."""
+        return verifying.verify_erased(self._check_open(), scope, receipt)
 
     def receipts(
         self, scope: Scope, request: Paged = FIRST, caller: Caller = USER

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, product
 from typing import Any, Final
 
 from scrubjay.engine.ledger import conversations, documents, turns
-from scrubjay.engine.scope import root_key
+from scrubjay.engine.memories import receipts
+from scrubjay.engine.scope import lifecycle, root_key
 from scrubjay.engine.scope.engine_ports import Ports
-from scrubjay.engine.scope.installation import installation_key
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.scope.pending_blobs import PARCEL
 from scrubjay.engine.scope.views import changes, living
@@ -22,9 +23,11 @@ from scrubjay.model.pages import Page, cursor_at, place
 from scrubjay.model.requests import AuditRequest
 from scrubjay.model.results import AuditEvent, Erasure, Report
 from scrubjay.model.rows import AuditRow, Collection, Row
+from scrubjay.model.scope import Scope
 from scrubjay.ports import View
 
 _VERB = re.compile(r"[a-z0-9._-]{1,64}")
+_ADDRESS = re.compile(r"[A-Za-z0-9]{1,64}")
 
 
 def audit(opened: OpenScope, request: AuditRequest) -> Page[AuditEvent]:
@@ -157,12 +160,32 @@ def _check_chains(memories: dict[str, Memory]) -> Iterator[str]:
 # -- erasures ---------------------------------------------------------------------------------
 
 
-def verify_erased(ports: Ports, receipt: Erasure) -> Report:
-    """Search every byte kept for the cells of a receipt, and prove that no key opens them."""
-    if not receipt.address.isalnum():
+_UNKNOWN = (
+    "This home does not know this erasure: it may have been restored from an older backup, or "
+    "the receipt was altered. Forget it here again."
+)
+
+
+def verify_erased(ports: Ports, scope: Scope, receipt: Erasure) -> Report:
+    """Search every byte kept for the cells of a receipt, and prove that no key opens them.
+
+    What was restored has other cells and keys than the receipt names: where nothing says that
+    it was erased here too, finding none of them would prove nothing.
+    """
+    if not _ADDRESS.fullmatch(receipt.address):
         raise InvalidRequest("That is not an erasure receipt.")
+    lives = lifecycle.lives(ports, scope)
+    ours = receipt.address in lives
+    if not ours and ports.store.catalog.entry(receipt.address) is not None:
+        raise InvalidRequest(
+            f"That is no receipt of {scope}, but of another scope of this home.",
+            hint="Ask the scope it was given for.",
+        )
+    address = receipt.address if ours else lives[-1]
+    if not _is_known(ports, address, receipt):
+        return Report(checked=0, problems=(_UNKNOWN,))
     nonces = {bytes.fromhex(cell.nonce): cell for cell in receipt.cells}
-    sources = (ports.store.raw(receipt.address), ports.blobs.raw(receipt.address))
+    sources = (ports.store.raw(address), ports.blobs.raw(address))
     found = [
         f"{place} still has the bytes of an erased cell of epoch {cell.epoch}."
         for place, piece in chain.from_iterable(sources if nonces else ())
@@ -171,7 +194,6 @@ def verify_erased(ports: Ports, receipt: Erasure) -> Report:
     ]
     # A cell opens only with its epoch's key: so none of those epochs may have a slot left.
     purposes = set(ports.keyring.purposes(receipt.address))
-    installation_key(ports)  # keys that are merely elsewhere would prove anything
     problems = [
         f"The key of {collection} epoch {epoch} is still in the keyring."
         for collection, epoch in sorted({(cell.collection, cell.epoch) for cell in receipt.cells})
@@ -183,11 +205,37 @@ def verify_erased(ports: Ports, receipt: Erasure) -> Report:
         problems.append("The rows of the destroyed scope are still there.")
     slots = ports.keyring.slots
     left = "overwritten, no byte of them is left" if slots.traceless else "deleted from the store"
+    elsewhere = "It was erased in another home: here a restored backup brought its audit event."
     seen = (
         f"Rows, blobs and slots of this installation were searched; the old slots are {left}.",
-        root_key.seen_of(ports, receipt.generation),
+        root_key.seen_of(ports, receipt.generation) if ours else elsewhere,
         "Copies made elsewhere, such as backups of the disk or of the keys, cannot be seen.",
     )
     return Report(
         checked=len(receipt.cells), problems=tuple(problems), found=tuple(found), seen=seen
     )
+
+
+def _is_known(ports: Ports, address: str, receipt: Erasure) -> bool:
+    """Whether the erasure happened here: its receipt is kept, or the trail has its event.
+
+    A backup takes the trail along, and with it what was erased before it. Of a destroy the trail
+    says nothing, and a receipt that names other cells than the kept one was altered.
+    """
+
+    def proof(one: Erasure) -> object:
+        return one.verb, one.audit_count, one.audit_mac, one.cells
+
+    kept, entry = receipts.kept(ports, address), ports.store.catalog.entry(address)
+    if proof(receipt) in map(proof, kept):
+        return True
+    if receipt.cells and any(one.audit_count == receipt.audit_count for one in kept):
+        return False
+    if entry is not None and entry.destroyed:
+        return address == receipt.address and not receipt.cells
+    if receipt.verb != "destroy":
+        with suppress(NotFound), ports.store.read(address) as view:
+            if 0 < receipt.audit_count <= view.head().audit_count:
+                (event,) = view.audit(receipt.audit_count - 1, 1)
+                return event.mac.hex() == receipt.audit_mac
+    return False

@@ -152,7 +152,7 @@ def test_a_receipt_counts_the_days_in_which_a_destruction_could_be_undone(
     days = timedelta(days=7 if home.root_key.startswith("kms:") else 0)
     today = SystemClock().now().date()
     assert rotated.noise_from == today + days
-    told_of = " ".join(engine.verify_erased(receipt).seen)
+    told_of = " ".join(engine.verify_erased(ALICE, receipt).seen)
     assert f"noise from {today + days}" in told_of
     engine.close()
 
