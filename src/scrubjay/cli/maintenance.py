@@ -432,7 +432,9 @@ def _times(
     if events and (events[-1].at - now).total_seconds() > _APART:
         told = f"The clock is before the last change of it, {render.local(events[-1].at)}."
         yield Finding(str(scope), told, "Set the clock by NTP: ages and expiry count by it.")
-    made = next((one.at for one in reversed(events) if one.verb == "backup"), None)
+    # What a restore brought along tells of backups that were made elsewhere.
+    last = next((one for one in reversed(events) if one.verb in {"backup", "restore"}), None)
+    made = last.at if last is not None and last.verb == "backup" else None
     told = f"Its last backup: {render.local(made) or 'none is known'}."
     if backup_days is not None and (made is None or (now - made).days >= backup_days):
         yield Finding(str(scope), told, f"Back it up: scrubjay backup FILE --scope {scope}")

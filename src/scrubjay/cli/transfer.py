@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from scrubjay import codec, files
+from scrubjay.access import KEYS
 from scrubjay.cli import render
 from scrubjay.cli.home import (
     ask_secret,
@@ -31,6 +32,10 @@ from scrubjay.model.memory import Json
 from scrubjay.model.requests import Backup, Export, Restore
 from scrubjay.model.results import Loaded
 
+_REVOKED = (
+    "A key that was revoked after this backup works again: before you start the service, compare "
+    "`scrubjay keys list` with what you revoked, and revoke it again."
+)
 _PASSPHRASE = Option("--passphrase", "Ask for a passphrase; without a terminal, on stdin.")
 
 
@@ -158,10 +163,10 @@ def _preview(raw: bytes, key: str | None, passphrase: str | None, scope: str | N
     return Output(told, lambda: render.facts(told), notes)
 
 
-def _loaded(loaded: Loaded) -> Output:
+def _loaded(loaded: Loaded, notes: Sequence[str] = ()) -> Output:
     left = f", left out {loaded.forgotten:,} that were forgotten here" * bool(loaded.forgotten)
     sentence = f"Added {render.plural(loaded.loaded, 'memory')}, knew {loaded.known:,}{left}."
-    return Output(loaded, lambda: say(sentence))
+    return Output(loaded, lambda: say(sentence), notes)
 
 
 @command(
@@ -271,4 +276,5 @@ def restore(
         if chosen in engine.scopes():
             deed = f"{chosen} is there; what it has not, or has older, comes from the backup."
             confirm(deed, yes=yes)
-        return _loaded(engine.restore(chosen, Restore(raw, key, anew=anew)))
+        loaded = engine.restore(chosen, Restore(raw, key, anew=anew))
+        return _loaded(loaded, [_REVOKED] if chosen == KEYS else [])

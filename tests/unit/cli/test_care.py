@@ -352,6 +352,19 @@ def test_doctor_reports_backups_that_are_overdue(cli: CommandLine, tmp_path: Pat
     assert "Its last backup: 2" in cli.good("doctor", "--backup-days", 2).out
 
 
+def test_doctor_counts_no_backup_that_a_restored_home_was_not_part_of(
+    cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli.remember("tea")
+    cli.good("backup", tmp_path / "first")
+    key = cli.good("backup", tmp_path / "copy").words
+    monkeypatch.setenv("SCRUBJAY_HOME", str(tmp_path / "elsewhere"))
+    cli.good("restore", tmp_path / "copy", "--key", key)
+    assert "none is known" in cli("doctor", "--backup-days", 2).out
+    cli.good("backup", tmp_path / "ours")
+    assert "Its last backup: 2" in cli.good("doctor", "--backup-days", 2).out
+
+
 def test_doctor_reports_a_disk_that_is_nearly_full(
     cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

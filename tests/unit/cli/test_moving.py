@@ -207,7 +207,8 @@ def test_a_backup_of_all_scopes_makes_another_home_with_what_the_first_had(
         done = cli("restore", file, "--scope", scope)
         assert done.code != 0
         assert "--key" in done.err
-        cli.good("restore", file, "--scope", scope, "--key", key)
+        told = cli.good("restore", file, "--scope", scope, "--key", key)
+        assert ("A key that was revoked" in told.err) == (scope == "system/keys")
     for scope in ("local/alice", "acme/bob"):
         assert f"tea of {scope}" in cli.good("list", "--scope", scope).out
     assert [line.split("\t")[1] for line in cli.good("keys", "list").out.splitlines()] == ["agent"]
