@@ -52,26 +52,32 @@ def line(memory: Memory) -> str:
     return f"- [{memory.kind.value}, {memory.origin.value}, {day}] {text}\n"
 
 
-def recalled(memories: Iterable[Memory], max_tokens: int | None) -> str:
-    """The block of an answer within a budget of tokens; empty if there is nothing to say.
+def shown(memories: Iterable[Memory], max_tokens: int | None = None) -> list[tuple[str, Memory]]:
+    """The lines of an answer within a budget of tokens, each with its memory.
 
     A line that does not fit is left out, and a later one may take its place. Untrusted ones have
     their share beside trusted ones, whatever the recall allowed.
     """
     left = None if max_tokens is None else max_tokens - tokens(BEGIN + _ABOUT + END)
-    kept = list[tuple[str, bool]]()
+    kept = list[tuple[str, Memory]]()
     for memory in memories:
         text = line(memory)
         if left is not None:
             if tokens(text) > left:
                 continue
             left -= tokens(text)
-        kept.append((text, memory.trusted))
-    while any(trusted for _, trusted in kept):
-        place = excess([(len(text), trusted) for text, trusted in kept])
+        kept.append((text, memory))
+    while any(memory.trusted for _, memory in kept):
+        place = excess([(len(text), memory.trusted) for text, memory in kept])
         if place is None:
             break
         del kept[place]
+    return kept
+
+
+def recalled(memories: Iterable[Memory], max_tokens: int | None) -> str:
+    """The block of an answer, of the lines that are `shown`; empty if there are none."""
+    kept = shown(memories, max_tokens)
     return f"{BEGIN}{_ABOUT}{''.join(text for text, _ in kept)}{END}" if kept else ""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any, Final
@@ -156,12 +156,11 @@ def result_of(result: Any, note: str = "") -> CallToolResult:
 def _texts(result: Any) -> tuple[str, ...]:
     match result:
         case Recalled():
-            ids = [hit.memory.id for hit in result]
-            return result.markdown() or "No memory answers this.", _listed(ids)
+            return _listed([hit.memory for hit in result]) or ("No memory answers this.",)
         case Brief():
             return (result.markdown or "Nothing is remembered yet.",)
         case Page():
-            return fenced(*result) or "No memory matches.", _listed([one.id for one in result])
+            return _listed(result) or ("No memory matches.",)
         case Memory():
             return (fenced(result),)
         case Retained():
@@ -180,8 +179,10 @@ def fenced(*memories: Memory) -> str:
     return block.recalled(memories, None)
 
 
-def _listed(ids: list[str]) -> str:
-    return f"Their ids, in the order of the structure: {', '.join(ids)}" if ids else ""
+def _listed(memories: Iterable[Memory]) -> tuple[str, ...]:
+    """Their block and the ids of its lines: what has no line there is named by no id."""
+    ids = ", ".join(one.id for _, one in block.shown(memories))
+    return (fenced(*memories), f"The ids of these lines, in their order: {ids}") if ids else ()
 
 
 def _preview(found: Preview) -> str:

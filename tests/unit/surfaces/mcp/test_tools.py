@@ -281,6 +281,35 @@ def test_whatever_shows_untrusted_text_taints_the_session(engine, talk, tool, gi
     assert "billing@example.net" not in talk(act)
 
 
+LISTINGS: list[tuple[str, dict[str, Any]]] = [
+    ("memory_list", {}),
+    ("memory_search", {"query": "invoices", "min_relevance": 0, "untrusted": True}),
+]
+
+
+@pytest.mark.parametrize(("tool", "given"), LISTINGS, ids=[name for name, _ in LISTINGS])
+def test_each_line_has_the_id_in_its_place_and_what_has_no_line_has_no_id(
+    engine, talk, tool, given
+):
+    for number in range(6):
+        one = Retain(
+            f"Invoices of a wiki, page {number} " * 9, id=f"web-{number}", origin=Origin.WEB
+        )
+        engine.retain(ALICE, one)
+    for number in range(3):
+        told(engine, f"Invoices go to desk {number}", id=f"told-{number}")
+
+    async def act(client):
+        return (await client.call_tool(tool, given)).content
+
+    memories = {one.id: one.content.strip() for one in engine.browse(ALICE)}
+    block, ids = (one.text for one in talk(act))
+    lines = [line for line in block.splitlines() if line.startswith("- [")]
+    named = ids.partition(": ")[2].split(", ")
+    assert len(named) == len(lines) < len(memories)
+    assert all(memories[id] in line for id, line in zip(named, lines, strict=True))
+
+
 CODEX = {"x-codex-turn-metadata": {"session_id": "chat-9", "turn_id": "1"}}
 
 
@@ -336,7 +365,7 @@ def test_a_model_cannot_name_the_session_or_the_origin_of_what_it_stores(talk):
         tried = ({"session": "chat-7"}, {"origin": "user"}, {"pinned": True})
         return [await client.call_tool("memory_store", {"content": ORDER, **one}) for one in tried]
 
-    assert all(one.is_error and "there is no such field" in text(one) for one in talk(act))
+    assert all(one.is_error and "There is no field" in text(one) for one in talk(act))
 
 
 # -- erasing ---------------------------------------------------------------------------------------
