@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import pickle
 import re
+import traceback
+from pathlib import Path
 
 import pytest
 
@@ -104,6 +106,22 @@ def test_an_error_survives_pickling(kind: type[ScrubjayError]) -> None:
         "Move the cat.",
         kind.code,
     )
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_a_traceback_shows_the_hint_once(kind: type[ScrubjayError]) -> None:
+    for error in (kind("The cat sat on it.", hint="Move the cat."), kind("The cat sat on it.")):
+        for one in (error, pickle.loads(pickle.dumps(error))):
+            assert "".join(traceback.format_exception(one)).count(error.hint) == 1
+
+
+def test_a_wrong_field_is_one_error_that_names_the_nearest(tmp_path: Path) -> None:
+    with scrubjay.open("alice", home=tmp_path) as jay:
+        wrong: dict[str, str] = {"tag": "tea"}
+        with pytest.raises(scrubjay.InvalidRequest) as refused:
+            jay.retain("Alice prefers green tea", **wrong)  # type: ignore[arg-type]
+    assert str(refused.value) == "There is no field tag; did you mean tags?"
+    assert "TypeError" not in "".join(traceback.format_exception(refused.value))
 
 
 def test_a_timeout_is_ours_and_not_the_systems() -> None:

@@ -235,6 +235,19 @@ def test_http_refuses_the_same_fields(engine: Kernel, home: MemoryHome, jay: Jay
         assert everything(home) == before
 
 
+def test_http_says_of_a_wrong_field_what_the_library_says(
+    engine: Kernel, home: MemoryHome, jay: Jay
+) -> None:
+    fields: dict[str, Any] = {"content": "Alice prefers green tea", "tag": ["tea"]}
+    with pytest.raises(InvalidRequest) as refusal:
+        jay.retain(**fields)
+    options = Options(no_auth=True, scope=ALICE, rates=UNLIMITED)
+    with serving(engine, home.clock, options) as running, httpx2.Client() as http:
+        answer = http.post(f"{running.url}/v1/memories", json=fields).json()
+    assert answer["detail"] == refusal.value.message
+    assert answer["detail"] == "There is no field tag; did you mean tags?"
+
+
 @pytest.mark.parametrize("level", [Freeze.WRITES, Freeze.ALL])
 @pytest.mark.parametrize("name", WRITES)
 def test_a_frozen_scope_refuses_and_nothing_is_written(

@@ -17,7 +17,7 @@ from msgspec.structs import fields
 
 from scrubjay.model.errors import InvalidRequest, SealBroken
 from scrubjay.model.memory import Json
-from scrubjay.model.text import checked, refusal
+from scrubjay.model.text import checked, no_field, refusal
 
 Held = TypeVar("Held", bound=Struct)
 _compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
@@ -61,7 +61,7 @@ def from_record(kind: type[Held], record: Json) -> Held:
     if not isinstance(record, dict):
         raise InvalidRequest("The record is not a JSON object.")
     if unknown := record.keys() - set(kind.__struct_fields__):
-        raise InvalidRequest(f"{min(unknown)}: there is no such field.")
+        raise no_field(min(unknown), kind.__struct_fields__)
     try:
         made = msgspec.convert(record, kind)
     except msgspec.ValidationError as error:

@@ -44,6 +44,7 @@ class ScrubjayError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint or self.default_hint
+        self.add_note(self.hint)  # a traceback shows it
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (type(self), self.message, self.hint), self.__dict__)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, KeysView, Mapping, ValuesView
+from collections.abc import Iterable, Iterator, KeysView, Mapping, ValuesView
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from typing import Annotated, Any, Final, TypeVar, cast, get_type_hints
@@ -279,9 +279,18 @@ def made(kind: type[Made], given: Mapping[str, Any]) -> Made:
         return kind(**given)
     except TypeError as error:
         if unknown := given.keys() - set(kind.__struct_fields__):
-            first = min(map(str, unknown))
-            raise InvalidRequest(f"There is no field {first} in this request.") from error
-        raise InvalidRequest(f"{error}.".replace("argument", "field")) from error
+            raise no_field(min(map(str, unknown)), kind.__struct_fields__) from None
+        raise InvalidRequest(f"{error}.".replace("argument", "field")) from None
+
+
+def no_field(name: str, fields: Iterable[str]) -> InvalidRequest:
+    """The error of a field that there is not, with the one that is nearest to it."""
+    from difflib import get_close_matches  # as `inspect` below
+
+    near = get_close_matches(name, [*fields], n=1)
+    return InvalidRequest(
+        f"There is no field {name}{f'; did you mean {near[0]}?' if near else '.'}"
+    )
 
 
 # -- refusals ------------------------------------------------------------------------------
@@ -294,7 +303,7 @@ def refusal(form: type[Struct], error: ValidationError) -> InvalidRequest:
     found = _PLACE.search(str(error))
     name = (found[1] or found[2]) if found else "request"
     if name not in form.__struct_fields__:
-        return InvalidRequest(f"{name}: there is no such field.")
+        return no_field(name, form.__struct_fields__)
     about = inspect.type_info(dict(get_type_hints(form, include_extras=True))[name])
     hint = None
     if isinstance(about, inspect.Metadata):

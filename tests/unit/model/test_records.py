@@ -126,7 +126,7 @@ def test_the_plain_record_is_taken() -> None:
 
 @pytest.mark.parametrize(("field", "value"), WRONG)
 def test_a_wrong_field_is_refused_by_its_name(field: str, value: Any) -> None:
-    with pytest.raises(InvalidRequest, match=rf"^{field}: "):
+    with pytest.raises(InvalidRequest, match=rf"^({field}: |There is no field {field}[.;])"):
         from_record({**to_record(PLAIN), field: value})
 
 
@@ -134,7 +134,7 @@ def test_a_wrong_field_is_refused_by_its_name(field: str, value: Any) -> None:
 def test_a_missing_field_is_refused_by_its_name(field: str) -> None:
     record = to_record(PLAIN)
     del record[field]
-    with pytest.raises(InvalidRequest, match=rf"^{field}: "):
+    with pytest.raises(InvalidRequest, match=rf"^({field}: |There is no field {field}[.;])"):
         from_record(record)
 
 
