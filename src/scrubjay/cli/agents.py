@@ -193,6 +193,7 @@ def init(
 
     Example: scrubjay init --name assistant --template memory
     """
+    _check_installed()
     from scrubjay.surfaces.initrunner.roles import PROVIDERS, TEMPLATES, role_file
 
     if template not in TEMPLATES or provider not in PROVIDERS:
