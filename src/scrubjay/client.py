@@ -16,7 +16,7 @@ from contextlib import closing
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, cast
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from msgspec import Struct
 from msgspec.structs import fields, replace
@@ -81,6 +81,7 @@ def connect(
     Without `scope` it is the one the key is for. The first write makes a scope that is not there;
     `create` makes it now, `anew` one that was destroyed, and `warm` loads its index, too.
     """
+    _check_address(url)
     remote = RemoteEngine(url, key, seconds=seconds)
     try:
         named = Scope.parse(scope) if scope else _scope_of(remote.own_key())
@@ -90,6 +91,20 @@ def connect(
         remote.close()
         raise
     return Client(remote, named)
+
+
+def _check_address(url: str) -> None:
+    """Refuse what is no address of a service; it is not repeated, for it may hold a password."""
+    how = "Write it like http://127.0.0.1:8377."
+    try:
+        parts = urlsplit(url)
+        sound = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except (ValueError, TypeError, AttributeError):
+        sound = False
+    if not sound:
+        raise InvalidRequest("This is no address of a service.", hint=how)
+    if parts.path.rstrip("/").endswith("/v1"):
+        raise InvalidRequest("Give the address without /v1.", hint=how)
 
 
 class Client(Jay):

@@ -138,6 +138,30 @@ def test_a_service_that_is_not_there_is_a_clear_error() -> None:
         connect(f"http://ann:secret@127.0.0.1:{port}", "sj_key")
 
 
+NO_ADDRESSES = [
+    "localhost:8377",
+    "",
+    "127.0.0.1",
+    "ftp://host",
+    "http://",
+    "http://host:port",
+    None,
+]
+
+
+@pytest.mark.parametrize("url", NO_ADDRESSES)
+def test_what_is_no_address_is_refused_with_an_example_of_one(url: str) -> None:
+    with pytest.raises(InvalidRequest, match="no address of a service") as raised:
+        connect(url, "sj_key")
+    assert raised.value.hint == "Write it like http://127.0.0.1:8377."
+
+
+@pytest.mark.parametrize("path", ["/v1", "/v1/", "/memory/v1"])
+def test_an_address_is_given_without_the_version(path: str) -> None:
+    with pytest.raises(InvalidRequest, match="Give the address without /v1"):
+        connect(f"http://127.0.0.1:8377{path}", "sj_key")
+
+
 def test_a_connection_that_is_not_safe_is_said_to_be_one(tmp_path: Path) -> None:
     """A certificate that nobody vouches for, and a service that speaks no TLS."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -175,6 +199,17 @@ def test_the_scope_is_the_keys_own_or_has_to_be_named(engine: Kernel, home: Memo
             connect(running.url, running.key("acme/*"))
         with pytest.raises(Forbidden):
             connect(running.url, running.key("acme/alice"), scope="acme/bob", create=True)
+
+
+@pytest.mark.parametrize("actor", [Actor.AGENT, Actor.USER])
+def test_words_have_the_origin_of_the_actor_of_their_key(
+    engine: Kernel, home: MemoryHome, actor: Actor
+) -> None:
+    with serving(engine, home.clock) as running:
+        key = running.key("acme/alice", actor=actor)
+        with connect(running.url, key, create=True) as jay:
+            jay.retain("Alice prefers green tea")
+            assert [one.origin.value for one in jay.browse()] == [actor.value]
 
 
 def test_without_keys_it_is_the_default_scope(engine: Kernel, home: MemoryHome) -> None:
