@@ -90,6 +90,34 @@ def test_the_chat_agents_put_what_was_said_before_into_the_next_request(
         assert fact in json.dumps(model.requests[-2])  # of the process before
 
 
+def test_no_two_pages_share_a_scope() -> None:
+    """Who follows one page after another finds in each what it shows."""
+    opened = re.compile(r'(?:scrubjay\.open|AgentMemory|AsyncJay)\("([^"]+)"')
+    pages: dict[str, set[str]] = {}
+    for name, block in _blocks():
+        for scope in opened.findall(block):
+            pages.setdefault(scope, set()).add(name.partition(":")[0])
+    assert pages
+    assert [scope for scope, names in pages.items() if len(names) > 1] == []
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/chat.md", "docs/service.md", "clients/js/README.md"]
+)
+def test_where_a_key_is_made_it_is_said_whose_words_it_writes(page: str) -> None:
+    told = re.split(r"\n\n|\n\|", (ROOT / page).read_text())
+    assert any("acts as an agent" in one or "an agent's words" in one for one in told)
+    assert any("--actor user`" in one for one in told)
+
+
+def test_the_types_of_the_chat_agents_are_sound(tmp_path: Path) -> None:
+    programs = [block for name, block in _blocks() if name.startswith("docs/chat.md")][:3]
+    names = [f"program_{number}.py" for number in range(len(programs))]
+    for name, program in zip(names, programs, strict=True):
+        (tmp_path / name).write_text(program)
+    _run([sys.executable, "-m", "mypy", "--strict", *names], tmp_path)
+
+
 def _refused(port: int) -> bool:
     with socket.socket() as peer:
         return peer.connect_ex(("127.0.0.1", port)) != 0
