@@ -446,7 +446,11 @@ def _folders(settings: Settings) -> Iterator[Finding]:
     """Check who may open the folders, and that the keys are not inside the data."""
     for name, folder in (("keys", settings.keys), ("data", settings.data)):
         inside = [folder, *sorted(folder.rglob("*"))] if folder.exists() else []
-        files = (path for path in inside if path == folder or not path.is_symlink())
+        files = [path for path in inside if path == folder or not path.is_symlink()]
+        for path in [one for one in files if one.stat().st_uid != folder.stat().st_uid][:1]:
+            told = f"{path} is of the user {path.stat().st_uid}, not of the owner of its folder."
+            advice = f"Give it back: chown -R {folder.stat().st_uid} {folder}"
+            yield Finding(name, told, advice)
         wide = [path for path in files if path.stat().st_mode & _OTHERS]
         if wide:
             told = f"Others than you may open {wide[0]}, and {len(wide) - 1:,} more."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import threading
@@ -189,6 +190,21 @@ def test_a_first_scope_whose_making_was_cut_off_is_no_lost_data(cli: CommandLine
     cli.good("doctor")
     cli.remember("tea")
     cli.good("doctor")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only a superuser gives files away")
+@pytest.mark.parametrize("name", ["keys", "data"])
+def test_a_file_of_another_user_is_named_with_its_owner(cli: CommandLine, name: str) -> None:
+    """As a command that root ran on the home of a service leaves it."""
+    cli.remember("tea")
+    path = next(one for one in sorted((cli.home / name).rglob("*")) if one.is_file())
+    os.chown(path, 12_345, -1)
+    done = cli("doctor", "--json")
+    (found,) = [one for one in done.json["findings"] if one["state"] == "problem"]
+    assert (done.code, found["check"]) == (1, name)
+    assert str(path) in found["finding"]
+    assert "12345" in found["finding"]
+    assert f"chown -R {os.geteuid()} {cli.home / name}" in found["advice"]
 
 
 def test_rights_of_others_are_found_and_taken(cli: CommandLine) -> None:
