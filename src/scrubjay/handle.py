@@ -18,6 +18,7 @@ from scrubjay import bootstrap, codec, files, settings
 from scrubjay.engine import Kernel
 from scrubjay.engine.memories import receipts
 from scrubjay.model.compaction import Compact, Compacted
+from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Json, Memory
 from scrubjay.model.origin import Actor
 from scrubjay.model.pages import FIRST, Page, Paged, paged
@@ -266,6 +267,8 @@ class AsyncJay(Verbs, AsyncHandle):
     def __init__(self, jay: Jay) -> None:
         from scrubjay.bridge import Bridge
 
+        if not isinstance(jay, Jay):
+            raise InvalidRequest("It wraps an open handle: AsyncJay(scrubjay.open(…)).")
         self._jay = jay
         self._bridge = Bridge()
         self.scope = jay.scope

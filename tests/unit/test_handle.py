@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import scrubjay
-from scrubjay import Freeze, Jay, Kind, Outcome
+from scrubjay import Freeze, InvalidRequest, Jay, Kind, Outcome
 from scrubjay.engine.memories import receipts
+from scrubjay.pydantic_ai import ScrubjayConversations
 
 
 @pytest.fixture
@@ -349,3 +351,10 @@ def test_sixteen_threads_share_a_handle(jay: Jay) -> None:
     )
     assert len(set(kept)) == 48
     assert jay.verify().sound
+
+
+@pytest.mark.parametrize("kind", [scrubjay.AsyncJay, ScrubjayConversations])
+@pytest.mark.parametrize("given", ["alice", None])
+def test_what_wraps_a_handle_says_at_once_that_it_was_given_none(kind: Any, given: Any) -> None:
+    with pytest.raises(InvalidRequest, match=rf"{kind.__name__}\(scrubjay.open\("):
+        kind(given)

@@ -26,7 +26,7 @@ from pydantic_ai.usage import RunUsage
 from scrubjay.handle import Jay
 from scrubjay.model.conversations import Conversation, Entry
 from scrubjay.model.documents import NO_REVISION
-from scrubjay.model.errors import Conflict, NotFound, Stale
+from scrubjay.model.errors import Conflict, InvalidRequest, NotFound, Stale
 from scrubjay.model.memory import Json
 from scrubjay.model.pages import PAGE_LIMIT, every
 from scrubjay.surfaces.initrunner.sessions import without_halves
@@ -40,6 +40,8 @@ class ScrubjayConversations(ConversationStore):
     """A store for the conversations of PydanticAI; `scope` of its methods is a label within it."""
 
     def __init__(self, jay: Jay) -> None:
+        if not isinstance(jay, Jay):
+            raise InvalidRequest("It wraps a handle: ScrubjayConversations(scrubjay.open(…)).")
         self._jay = jay
 
     async def read_record(self, conversation_id: str) -> ConversationRecord | None:
