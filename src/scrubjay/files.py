@@ -86,6 +86,8 @@ def write(path: Path, content: bytes | Iterable[bytes], *, mode: int = 0o600) ->
     except OSError as error:
         if error.errno == errno.ENOSPC:
             raise Full("No space is left to write the file.") from error
+        if error.errno == errno.ENOENT:
+            raise InvalidRequest(f"There is no folder {path.parent}.") from error
         raise InvalidRequest(f"{path} cannot be written: {error.strerror}.") from error
 
 

@@ -139,7 +139,7 @@ def test_a_new_user_goes_from_install_to_destroy(jay: Path, terminal: Terminal) 
     terminal.good(jay, "remember", "Alice works in Lyon")
 
     found = terminal.good(jay, "recall", "what does Alice like to drink").text
-    assert found.splitlines()[0].split() == ["score", "id", "when", "memory"]
+    assert found.splitlines()[0].split() == ["score", "id", "said", "memory"]
     assert found.splitlines()[1].split()[1] == tea
     assert "score" in terminal.good(jay, "recall", "tea", "--limit", "1", "--explain").text
 

@@ -22,7 +22,7 @@ from scrubjay import __version__, settings
 from scrubjay.cli import parser
 from scrubjay.cli.exits import Declined, Exit, complain, exit_code, hint
 from scrubjay.cli.parser import COMMANDS, PROGRAM, Command, WrongUsage
-from scrubjay.cli.render import Output, say
+from scrubjay.cli.render import Output, drop_output, say
 from scrubjay.model.errors import ScrubjayError
 
 _HELP: Final = "Memory for AI agents: sealed at rest, forgotten for good."
@@ -206,7 +206,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         complain("aborted", said, "Nothing was done.", as_json=as_json)
         return Exit.FAILURE
     except BrokenPipeError:  # whoever read the output has enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
         return Exit.FAILURE
     except OSError as error:  # of a file that somebody named; anything else is a fault of ours
         if error.filename is None:

@@ -108,7 +108,11 @@ def erased(receipt: Erasure, path: Path | None) -> Output:
         )
     if not receipt.rotated:
         notes.append("The keys that opened them go with the next commands.")
-    notes += [f"A backup made before may hold them until {one.expires}." for one in receipt.backups]
+    if receipt.backups:
+        number = len(receipt.backups)
+        made = "A backup" if number == 1 else f"{number:,} backups"
+        last = max(one.expires for one in receipt.backups)
+        notes.append(f"{made} made before may hold them until {last}.")
     sentence = f"Erased {render.plural(receipt.erased, 'memory')}{derived}."
     return Output(receipt, lambda: say(sentence), notes)
 

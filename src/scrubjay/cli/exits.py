@@ -40,13 +40,13 @@ _BY_CODE: Final[dict[Exit, tuple[type[ScrubjayError], ...]]] = {
     ),
 }
 _HINTS: Final[dict[type[ScrubjayError], str]] = {
-    errors.NotFound: "Check the id, or its first eight characters; `scrubjay list` shows them.",
+    errors.NotFound: "Check the id: mem- and its first eight characters; `scrubjay list` shows it.",
     errors.Destroyed: "`scrubjay remember --anew` begins an empty scope of the same name.",
     errors.Frozen: "`scrubjay unfreeze` lets it go on; forget, destroy and export work meanwhile.",
     errors.StoreError: "Run `scrubjay verify`; what was acknowledged before is not affected.",
     errors.Changed: "Run `scrubjay reindex`, or configure the embedder that was used before.",
     errors.SealBroken: "Run `scrubjay verify` to see what is damaged; restore it from a backup.",
-    errors.UserLocked: "Set SCRUBJAY_USER_PASSPHRASE, or `scrubjay personal unlock` tries one.",
+    errors.UserLocked: "Set SCRUBJAY_USER_PASSPHRASE for the command.",
     errors.Locked: "Set SCRUBJAY_PASSPHRASE, or run it on a terminal to be asked.",
 }
 """Hints for the command line, in place of the hints for programmers."""
@@ -63,7 +63,8 @@ def hint(error: ScrubjayError) -> str:
     """The hint of an error, in words of the command line."""
     if error.hint == error.default_hint:
         return _HINTS.get(type(error), error.hint)
-    return error.hint
+    verb, call, rest = error.hint.partition("() lists")  # a verb of the library
+    return f"`scrubjay {verb} list` lists{rest}" if call else error.hint
 
 
 def complain(code: str, message: str, advice: str, *, as_json: bool) -> None:

@@ -55,6 +55,12 @@ def sync(
     from scrubjay.surfaces.files.sync import Folder, Synced
 
     name = scope_of(scope, settings())
+    if new := not folder.exists():
+        confirm(
+            f"There is no folder {folder}. It would be made, with the memories of {name} as plain "
+            "text.",
+            yes=yes,
+        )
     with installed(create=True) as engine:
         engine.open(name)
         path = folder / name.tenant / name.owner
@@ -70,11 +76,13 @@ def sync(
                 export=export,
             ).sync()
 
-        done = once(confirmed=yes, export=export)
+        done = once(confirmed=yes and not new, export=export)  # a yes to the folder alone
         if done.unasked and interactive():
             number = render.plural(done.unasked, "memory")
             confirm(f"This forgets {number} whose lines are gone from {path}.", yes=yes)
             done = once(confirmed=True)
+        if new:
+            say(f"The files are plain text, in {path}.")
         said = list[str]()
         while watch:
             notes = _notes(done)

@@ -216,7 +216,8 @@ def _reported(report: Report, things: str) -> Output:
         for place in report.found:
             render.line(f"note: {render.plain(place)} No key opens them.")
         if report.sound:
-            render.line(f"Sound: {report.checked:,} {things} checked.")
+            told = things.removesuffix("s") if report.checked == 1 else things
+            render.line(f"Sound: {report.checked:,} {told} checked.")
         for told in report.seen:
             render.line(f"note: {told}")
 

@@ -14,8 +14,9 @@ from scrubjay.cli.home import said, scoped, text_of
 from scrubjay.cli.parser import ID, PAGING, Option, fields
 from scrubjay.cli.render import Output, line, local, piece, say, short
 from scrubjay.handle import Jay
-from scrubjay.model.errors import InvalidRequest
+from scrubjay.model.errors import Conflict, InvalidRequest
 from scrubjay.model.filters import Filter
+from scrubjay.model.memory import Kind
 from scrubjay.model.requests import BriefRequest, Browse, Recall, Retain, Supersede
 from scrubjay.model.results import Outcome, Retained
 
@@ -24,6 +25,7 @@ _NOTES = {
     Outcome.FORGOTTEN: ["It was forgotten once and stays so; nothing changed."],
     Outcome.WAITING: ["It waits, sealed, until the memory is unlocked."],
 }
+_A = {kind: f"an {kind}" if kind[0] in "aeiou" else f"a {kind}" for kind in Kind}
 _FILTER = fields(
     Filter, "kinds --kind -k", "tags --tag -t", "origins --origin", "channel", "where", "since",
     "before", "as_of", "session", "superseded",
@@ -60,10 +62,10 @@ def remember(
     """
     told = said(text)
     if supersedes is None:
-        return _written(jay.retain(told, pinned=bool(pinned), **request))
+        return _written(jay, jay.retain(told, pinned=bool(pinned), **request))
     for name in sorted(request.keys() - set(Supersede.__struct_fields__)):
         raise InvalidRequest(f"--{name.replace('_', '-')} is for a new memory, not --supersedes.")
-    return _written(jay.supersede(supersedes, told, pinned=pinned, **request))
+    return _written(jay, _replaced(jay, supersedes, told, pinned=pinned, **request))
 
 
 @scoped("correct", ID, _TEXT, fields(Supersede, "reason", "session", "origin"))
@@ -72,13 +74,28 @@ def correct(jay: Jay, id: str, *, text: Sequence[str] = (), **request: Any) -> O
 
     Example: scrubjay correct mem-… "Alice prefers white tea" --reason "she said so"
     """
-    return _written(jay.supersede(id, said(text), **request))
+    return _written(jay, _replaced(jay, id, said(text), **request))
 
 
-def _written(receipt: Retained) -> Output:
-    notes = [*_NOTES.get(receipt.outcome, []), *render.redactions(receipt.redacted)]
+def _replaced(jay: Jay, id: str, text: str, **request: Any) -> Retained:
+    """Supersede a memory; of an old version the newest is named."""
+    try:
+        return jay.supersede(id, text, **request)
+    except Conflict as error:
+        versions = list(jay.history(id))
+        if not versions or versions[-1].id == id:
+            raise
+        newest = f"The newest version is {versions[-1].id}."
+        raise Conflict(error.message, hint=newest) from error
+
+
+def _written(jay: Jay, receipt: Retained) -> Output:
+    notes = list(_NOTES.get(receipt.outcome, []))
+    if receipt.redacted:
+        kept = jay.get(receipt.id).content if receipt.outcome is Outcome.STORED else None
+        notes += render.redactions(receipt.redacted, kept)
     if receipt.inferred is not None:
-        notes.append(f"Stored as {receipt.inferred}; --kind says otherwise.")
+        notes.append(f"Stored as {_A[receipt.inferred]}; use --kind to choose another.")
     notes += receipt.degraded
     return Output(receipt, lambda: line(render.short(receipt.id)), notes)
 
@@ -275,7 +292,11 @@ def brief(
         text = ""
     elif form is BriefFormat.CLAUDE_MD:
         text = marked_brief(text)
-    notes = [f"{render.plural(found.omitted, 'memory')} more did not fit."] * bool(found.omitted)
+    notes = list[str]()
+    if found.omitted:
+        limit = request.get("limit", BriefRequest().limit)
+        bound = f"--limit {limit}" if len(found) >= limit else "--max-chars"
+        notes = [f"{bound} left out {found.omitted:,} more."]
     if not len(found):
         notes = ["There is nothing to say yet."]
     return Output(found, lambda: sys.stdout.write(text), notes)

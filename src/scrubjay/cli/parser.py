@@ -38,7 +38,9 @@ class WrongUsage(InvalidRequest):
 # -- times -----------------------------------------------------------------------------------------
 
 _UNITS: Final = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
-_FORMS: Final = "Write a date (2026-05-01), a time (2026-05-01T18:30), or a duration (12h, 7d, 2w)."
+_FORMS: Final = (
+    "Write a date (2026-05-01), a time (2026-05-01T18:30), or hours, days or weeks (12h, 7d, 2w)."
+)
 
 
 def past(text: str, now: datetime) -> datetime:
@@ -289,6 +291,7 @@ class Command(Struct, frozen=True):
         takes = {flag: one.type is not bool for flag, one in by_flag.items()} | {"--help": False}
         short = "".join(flag[1] + ":" * takes[flag] for flag in takes if not flag.startswith("--"))
         long = [flag[2:] + "=" * takes[flag] for flag in takes if flag.startswith("--")]
+        self._check_dashes(words, takes)
         try:
             found, rest = gnu_getopt(list(words), short, long)
         except GetoptError as error:
@@ -324,11 +327,21 @@ class Command(Struct, frozen=True):
                 raise self._wrong(f"Missing option {one.names[0]}.")
         return given
 
+    def _check_dashes(self, words: Sequence[str], takes: Mapping[str, bool]) -> None:
+        """Refuse `-kind`, which getopt reads as `-k ind`."""
+        before = ""
+        for word in words[: words.index("--")] if "--" in words else words:
+            flag = f"-{word.partition('=')[0]}"
+            if flag in takes and len(flag) > 3 and not takes.get(before):
+                raise self._wrong(f"There is no option {flag[1:]}; did you mean {flag}?")
+            before = word
+
     def _value(self, one: Option, text: str) -> Any:
         try:
             return one.convert(text)
         except ValueError as error:
-            raise self._wrong(f"{one.names[0]} must be {one.wants}, not {text!r}.") from error
+            near = did_you_mean(text.lower(), one.choices)
+            raise self._wrong(f"{one.names[0]} must be {one.wants}, not {text!r}{near}") from error
 
     def _wrong(self, sentence: str) -> WrongUsage:
         return WrongUsage(sentence, hint=f"See `{PROGRAM} {self.name} --help`.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ _SEEN = 0.00005
 """A part of a score below this is none in four digits."""
 _ROOM = 36
 """Columns that a text needs beside others; with less it stands above them."""
+_NO_SECRETS = "scrubjay keeps no passwords or codes."
 _UUID_REST = 28
 """Characters of a UUID after the first eight."""
 
@@ -42,19 +44,31 @@ class Output(Struct, frozen=True):
 
         A result that is no object is the `data` of one, as in an answer of the service.
         """
+        try:
+            self._print(as_json=as_json)
+            sys.stdout.flush()
+        except BrokenPipeError:  # whoever read it has enough; what was found stays so
+            drop_output()
+        return self.code
+
+    def _print(self, *, as_json: bool) -> None:
         if not as_json:
             self.show()
             for note in self.notes:
                 say(note)
             if isinstance(self.result, Page) and self.result.next_cursor is not None:
                 say(f"There are more: --cursor {self.result.next_cursor}")
-            return self.code
+            return
         from msgspec import json
 
         from scrubjay import codec
 
         line(json.format(json.encode(codec.answer(self.result)), indent=2).decode())
-        return self.code
+
+
+def drop_output() -> None:
+    """Send what is left to print nowhere: nobody reads it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def line(text: str) -> None:
@@ -67,12 +81,18 @@ def say(text: str) -> None:
     sys.stderr.write(f"{plain(text)}\n")
 
 
-def redactions(redacted: Mapping[str, int]) -> list[str]:
-    """Notes on removed secrets, a sentence each."""
-    return [
-        f"A secret was left out: {kind}" + f" ({number} times)" * (number > 1) + "."
+def redactions(redacted: Mapping[str, int], stored: str | None = None) -> list[str]:
+    """Note on removed secrets: what was stored without them, if it is given."""
+    if not redacted:
+        return []
+    told = ", ".join(
+        kind.replace("-", " ").replace("one time", "one-time") + f" {number} times" * (number > 1)
         for kind, number in redacted.items()
-    ]
+    )
+    without = "a secret" if sum(redacted.values()) == 1 else "secrets"
+    content = "" if stored is None else f": {piece(stored)}"
+    ending = "" if content.endswith((".", "!", "?", "…")) else "."
+    return [f"Stored without {without} ({told}){content}{ending} {_NO_SECRETS}"]
 
 
 def plain(text: str) -> str:
@@ -185,7 +205,7 @@ def memories(found: Iterable[Memory]) -> None:
         tags = "".join(f" #{piece(tag)}" for tag in one.tags)
         return short(one.id), _day(one.said_at), one.kind.value, marks + piece(one.content) + tags
 
-    table(("id", "when", "kind", "memory"), map(row, found))
+    table(("id", "said", "kind", "memory"), map(row, found))
 
 
 def memory(one: Memory) -> None:
@@ -208,7 +228,7 @@ def hits(found: Iterable[Hit]) -> None:
         told = f"[{one.kind}, {one.origin}] {piece(one.content)}"
         return f"{hit.score:.3f}", short(one.id), _day(one.said_at), told
 
-    table(("score", "id", "when", "memory"), map(row, found))
+    table(("score", "id", "said", "memory"), map(row, found))
 
 
 def arithmetic(found: Iterable[Hit]) -> None:

@@ -132,6 +132,8 @@ def load(
     from scrubjay.surfaces.imports import sqlite
 
     raw, words = files.read(file), None
+    if file.suffix.lower() in {".md", ".markdown"} or raw.startswith(b"# Memories of "):
+        raise InvalidRequest("Markdown cannot be imported.", hint="Export it as JSON or a bundle.")
     if raw.startswith(sqlite.MAGIC):
         raw, key = sqlite.read(raw), None
     elif passphrase or (key is None and interactive() and bundle.has_passphrase(raw)):
@@ -269,7 +271,8 @@ def restore(
     Example: scrubjay restore alice.backup --scope alice --key KEY
     """
     raw = files.read(file)
-    bundle.sealed_name(raw)
+    if bundle.name_of(raw) is None:
+        raise InvalidRequest(f"{file} is no backup.", hint="For an export: `scrubjay import`.")
     found = settings()
     chosen = scope_of(scope, found)
     with installed(found, create=True) as engine:

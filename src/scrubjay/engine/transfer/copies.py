@@ -388,10 +388,13 @@ def restore(
         ) from error
     content = bundle.unseal(raw, secret or bundle.secret_of(raw, key, passphrase))
     if (lookup := content.lookup) is None:
-        raise InvalidRequest("That is an export, not a backup.", hint="Load it instead.")
+        raise InvalidRequest(
+            "That is an export, not a backup.", hint="Load it instead: `scrubjay import`."
+        )
     if content.scope != scope:
         raise InvalidRequest(
-            f"That is a backup of {content.scope}.", hint=f"To copy it into {scope}, load it."
+            f"That is a backup of {content.scope}.",
+            hint=f"To copy it into {scope}, load it: `scrubjay import`.",
         )
     if entry is not None and entry.destroyed and not anew:
         raise Destroyed(f"The scope {scope} was destroyed.")
