@@ -281,7 +281,8 @@ class Simulation(Stage):
         dies: Failpoint | None,
     ) -> None:
         said = "So." if indexed else f"Yes. {repeated or 'No'}. So."
-        value: Json = {"text": [self.say(large=large), said]}
+        # The pieces of a long text of one letter would be copies of each other.
+        value: Json = {"text": [self.say(large=large and not indexed), said]}
         request = Put(name, value, session=session, indexed=indexed)
         pieces = self.pieces(scope)
         put = partial(self.step, which, scope, Verb.ADD, dies=dies, replaced=pieces)

@@ -342,8 +342,8 @@ def test_of_two_who_follow_a_link_at_once_one_gets_the_file(alice: Person) -> No
 def test_a_sweep_of_blobs_and_a_verify_leave_the_file_of_an_export(alice: Person) -> None:
     long = alice.store('tea " ' * 10_000)  # its quotation marks make it longer than a cell
     alice.store(TEA)
-    link = exported(alice)["download_url"]
     alice.owner.do("forget", target={"memory_ids": [long]})
+    link = exported(alice)["download_url"]
     scope = Scope.parse(alice.scope)
     alice.engine.rotate(scope)
     alice.engine.finish_due(scope)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final, Self, TypeVar
 
@@ -171,7 +171,7 @@ class PassphraseWrapper(LocalWrapper):
         master = self._key()
         raw = self._folder.file(PHRASE_FILE)
         if raw is not None and raw != self._seen[PHRASE_FILE]:
-            master = self._follow(raw, master)
+            master = self._follow(master)
         roots = {self._generation: master}
         if self._generation == 1 and self._folder.file(KEY_FILE) is None:
             return roots
@@ -249,9 +249,9 @@ class PassphraseWrapper(LocalWrapper):
             self._master = None if master is None else bytearray(master)
             self._secret = None if secret is None else bytearray(secret)
 
-    def _follow(self, raw: bytes, master: bytes) -> bytes:
+    def _follow(self, master: bytes) -> bytes:
         """The master key, when another process may have begun another generation meanwhile."""
-        generation, words = _generation_of(raw)
+        seen, generation, words = self._steady(self._phrase_words)
         if generation == self._generation:
             return master  # only the passphrase is another one
         _, _, slot = _phrase_parts(words)
@@ -260,7 +260,7 @@ class PassphraseWrapper(LocalWrapper):
         secret = bytes(self._secret)
         self._open(secret, slot, PHRASE_FILE, "The root key was rotated, and the passphrase too.")
         self._hold(generation, self._master, secret)
-        self._seen = self._files()
+        self._seen = seen
         return self._key()
 
     def _open(self, secret: bytes, slot: bytes, name: str, refusal: str) -> None:
@@ -292,9 +292,11 @@ class PassphraseWrapper(LocalWrapper):
 
     @contextmanager
     def _quiet(self) -> Iterator[None]:
-        with suppress(OSError, StoreError), self._folder.changing(shared=True):
-            pass  # whoever overwrites a file is done by now
-        yield
+        """Context manager: nobody overwrites a file, if this folder has a lock to take."""
+        with ExitStack() as held:
+            with suppress(OSError, StoreError):
+                held.enter_context(self._folder.changing(shared=True))
+            yield
 
     def _exchange(self, name: str, line: bytes) -> None:
         """Replace a file, if it is still the one seen, and shred what killed processes left."""

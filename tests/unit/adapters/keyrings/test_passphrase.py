@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from scrubjay.adapters.keyrings.passphrase import PassphraseWrapper
 from scrubjay.model.errors import Conflict, InvalidRequest, KeyMissing, Locked, SealBroken
 from scrubjay.ports import SystemClock
 from tests.support.disk import Killed, Steps
-from tests.support.keyrings import PhraseKeyring
+from tests.support.keyrings import CHEAP, PhraseKeyring
 
 PHRASE = "correct horse battery staple"
 ONE, TWO = bytes([1]) * 32, bytes([2]) * 32
@@ -196,6 +197,28 @@ class TestChange:
             opened.unlock("another one")
         else:
             opened.phrase.unlock_with_recovery(recovery)
+
+    def test_a_file_that_is_exchanged_again_and_again_is_read_under_its_lock(
+        self, keys: Path
+    ) -> None:
+        """Several processes that change it may tear each read that waits for none of them."""
+        create(keys)
+        whole, held = (keys / "passphrase").read_bytes(), list[bool]()
+
+        class Watched(KeysFolder):
+            @contextmanager
+            def changing(self, *, shared: bool = False) -> Iterator[None]:
+                with super().changing(shared=shared):
+                    held.append(shared)
+                    yield
+                    held.pop()
+
+        def tear(step: Step, path: Path) -> None:
+            if step is Step.READ and path.name == "passphrase":
+                path.write_bytes(whole if held else bytes(len(whole)))
+
+        folder = Watched(keys, SystemClock(), Disk(tear))
+        PassphraseWrapper(folder, cost=CHEAP).unlock(PHRASE)
 
     def test_what_a_killed_change_left_is_overwritten_by_the_next(self, keys: Path) -> None:
         keyring, _ = create(keys)
