@@ -68,12 +68,8 @@ class Stage(RuleBasedStateMachine):
         dies: Failpoint | None = None,
         due: Iterable[str] = (),
         never: Iterable[str] = (),
-        replaced: Iterable[str] = (),
     ) -> Outcome:
-        """Let one engine act, or die of it, in both worlds.
-
-        What is `replaced` may be gone afterwards, and be told again under other ids.
-        """
+        """Let one engine act, or die of it, in both worlds."""
         self._failed = True
         ledger = self.ledgers[scope]
         limited = ledger.limits is not None
@@ -82,7 +78,6 @@ class Stage(RuleBasedStateMachine):
         self._meet(scope, verb)
         if ledger.born:
             beyond = ledger.beyond_limits(self.now()) if limited else set[str]()
-            beyond |= set(replaced)
             seen = self._see(scope)
             ledger.judge(verb, model, seen, due=set(due), never=set(never), beyond=beyond)
         ledger.judge_handle(which, verb, model)
@@ -135,7 +130,7 @@ class Stage(RuleBasedStateMachine):
             expected = "catalog knows" if ledger.cut else "no problem"
             assert all(expected in one for one in report.problems), report.problems
             for receipt in engine.receipts(scope):
-                assert engine.verify_erased(scope, receipt).sound, "a key opens what was erased"
+                assert engine.verify_erased(receipt).sound, "a key opens what was erased"
             reports.append(report)
         assert reports[0] == reports[1]
 

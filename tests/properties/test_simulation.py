@@ -6,7 +6,6 @@ does there, byte for byte. What neither may do, whatever happens, is kept in the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from datetime import timedelta
 from functools import partial
@@ -265,8 +264,7 @@ class Simulation(Stage):
 
     @rule(
         which=engines, scope=scopes, name=papers, session=sessions, large=one_in_eight,
-        repeated=st.sampled_from((None, *REPEATED)), indexed=one_in_three,
-        dies=deaths("retain", "blob", "collection"),
+        repeated=st.sampled_from((None, *REPEATED)), dies=deaths("retain", "blob", "collection"),
     )  # fmt: skip
     def put(
         self,
@@ -277,38 +275,20 @@ class Simulation(Stage):
         session: str | None,
         large: bool,
         repeated: str | None,
-        indexed: bool,
         dies: Failpoint | None,
     ) -> None:
-        said = "So." if indexed else f"Yes. {repeated or 'No'}. So."
-        # The pieces of a long text of one letter would be copies of each other.
-        value: Json = {"text": [self.say(large=large and not indexed), said]}
-        request = Put(name, value, session=session, indexed=indexed)
-        pieces = self.pieces(scope)
-        put = partial(self.step, which, scope, Verb.ADD, dies=dies, replaced=pieces)
-        put(lambda e: e.put(scope, request))
-
-    def pieces(self, scope: Scope) -> list[str]:
-        """The ids of the memories that tell an indexed document, all of which are there."""
-        ledger = self.ledgers[scope]
-        told = ledger.where(lambda memory: "document" in memory.metadata)
-        if told and not ledger.lost and not ledger.destroyed:
-            held = map(json.loads, self.worlds[0].snapshot(scope).held)
-            there = {one["id"]: "/".join(one["name"]) for one in held if one.get("indexed")}
-            for memory in (ledger.memories[one] for one in told):
-                assert [there.get(one) for one in memory.sources] == [memory.metadata["document"]]
-        return told
+        value: Json = {"text": [self.say(large=large), f"Yes. {repeated or 'No'}. So."]}
+        request = Put(name, value, session=session)
+        self.step(which, scope, Verb.OTHER, lambda e: e.put(scope, request), dies=dies)
 
     @rule(which=engines, scope=scopes, name=papers, to=papers, tree=st.booleans())
     def move(self, which: int, scope: Scope, name: str, to: str, tree: bool) -> None:
-        pieces = self.pieces(scope)
-        act = partial(self.step, which, scope, Verb.ADD, replaced=pieces)
         if name == to:
             request = Remove(name, tree=tree)
-            act(lambda e: e.remove(scope, request))
+            self.step(which, scope, Verb.OTHER, lambda e: e.remove(scope, request))
         else:
             moving = Move(name, to=to, tree=tree)
-            act(lambda e: e.move(scope, moving))
+            self.step(which, scope, Verb.OTHER, lambda e: e.move(scope, moving))
 
     # -- erasing -----------------------------------------------------------------------
 

@@ -21,8 +21,6 @@ from scrubjay.model.requests import (
     Caller,
     FreezeRequest,
     Get,
-    History,
-    LineageRequest,
     Load,
     Purge,
     Recall,
@@ -68,21 +66,6 @@ def test_past_a_number_the_oldest_of_the_kind_are_out_of_sight_everywhere(engine
     assert sorted(briefed(engine)) == ["memory 2", "memory 3", "memory of another kind"]
     assert engine.get(ALICE, Get(context)).current
     assert (engine.count(ALICE), engine.statistics(ALICE).live) == (3, 3)
-
-
-def test_past_a_number_a_memory_is_called_retired_by_every_verb_that_still_shows_it(
-    engine: Kernel,
-) -> None:
-    """Those that are asked for one by its id, or for all changes."""
-    limit(engine, number=2)
-    oldest, *_ = write(engine, 4)
-    told = {
-        "get": engine.get(ALICE, Get(oldest)),
-        "history": engine.history(ALICE, History(oldest))[0],
-        "lineage": engine.lineage(ALICE, LineageRequest(oldest)).memory,
-        "follow": engine.follow(ALICE).changes[0].memory,
-    }
-    assert {verb for verb, memory in told.items() if memory and memory.retired_at} == set(told)
 
 
 COUNTS: dict[str, Callable[[Kernel], int]] = {

@@ -123,7 +123,7 @@ def history(opened: OpenScope, public_id: str, *, actor: Actor = Actor.USER) -> 
             chain.insert(0, previous)
         while chain and (following := opened.peek(view, chain[-1].superseded_by)):
             chain.append(following)
-        return tuple(opened.limits.seen(view, one) for one in chain)
+        return tuple(chain)
 
     chain = opened.read(look)
     opened.note_read("history", actor)
@@ -137,12 +137,12 @@ def lineage(opened: OpenScope, public_id: str, *, actor: Actor = Actor.USER) -> 
 
     def source(view: View, id: str, steps: int) -> Relative | None:
         if memory := opened.peek(view, id):
-            return Relative(steps=steps, memory=opened.limits.seen(view, memory))
+            return Relative(steps=steps, memory=memory)
         row = living(view, Collection.TURN, opened.row_id(id))
         return None if row is None else Relative(steps=steps, turn=opened.unseal_turn(row))
 
     def look(view: View) -> tuple[Memory, list[Relative], list[Relative]]:
-        memory = opened.limits.seen(view, read_live(opened, view, public_id))
+        memory = read_live(opened, view, public_id)
         above, below = list[Relative](), list[Relative]()
         nearest, known = [memory], {public_id}
         for steps in range(1, _STEPS + 1):
@@ -158,8 +158,7 @@ def lineage(opened: OpenScope, public_id: str, *, actor: Actor = Actor.USER) -> 
             seen.update(ids_below)
             rows = list(dict.fromkeys(ids_below))[: _RELATIVES + 1]
             there = (living(view, Collection.MEMORY, row) for row in rows)
-            told = [opened.limits.seen(view, opened.unseal(row)) for row in there if row]
-            below += [Relative(steps=steps, memory=one) for one in told]
+            below += [Relative(steps=steps, memory=opened.unseal(row)) for row in there if row]
         return memory, above, below
 
     memory, above, below = opened.read(look)
@@ -189,7 +188,7 @@ def follow(opened: OpenScope, request: Paged, *, actor: Actor = Actor.USER) -> C
                 Change(
                     seq=row.seq,
                     row=row.id.hex(),
-                    memory=None if row.erased else opened.limits.seen(view, opened.unseal(row)),
+                    memory=None if row.erased else opened.unseal(row),
                 )
                 for row in rows
             ),
