@@ -130,7 +130,7 @@ class Stage(RuleBasedStateMachine):
             expected = "catalog knows" if ledger.cut else "no problem"
             assert all(expected in one for one in report.problems), report.problems
             for receipt in engine.receipts(scope):
-                assert engine.verify_erased(receipt).sound, "a key opens what was erased"
+                assert engine.verify_erased(scope, receipt).sound, "a key opens what was erased"
             reports.append(report)
         assert reports[0] == reports[1]
 
