@@ -64,7 +64,7 @@ def move(
     with source.read(address) as view:
         _check_goal(view, to)
         if Due.MOVED not in view.head().due:
-            commit(target, address, lambda tx: mirror(view, tx))
+            commit(target, address, lambda tx: _mirror_ahead(view, tx))
             _copy_blobs(blobs, address)
     step("copied")
 
@@ -74,14 +74,17 @@ def move(
             with target.read(address) as copy:
                 return digest(copy, address)
         slots = _locked_slots(source, tx) if apart is None else apart[0].read(address)
-        commit(target, address, lambda far: _copy_all(tx, far, slots if apart is None else None))
+        told = digest(tx, address)
+
+        def copied(far: Tx) -> None:
+            _copy_all(tx, far, slots if apart is None else None)
+            if digest(far, address) != told:  # before a node that takes it for the place can write
+                raise StoreError("The copy of a scope is not what was copied.")
+
+        commit(target, address, copied)
         if apart is not None:
             put_slots(apart[1], address, slots)
         _copy_blobs(blobs, address)
-        told = digest(tx, address)
-        with target.read(address) as copy:
-            if digest(copy, address) != told:
-                raise StoreError("The copy of a scope is not what was copied.")
         step("verified")
         frozen = tx.head().frozen if apart is None else Freeze.ALL
         left = replace(tx.head(), due=Due.MOVED, frozen=frozen)
@@ -162,6 +165,17 @@ def mirror(source: View, target: Tx) -> None:
     for page in _audit_pages(source, target.head().audit_count):
         target.place_audit(page)
     target.place_head(source.head())
+
+
+def _mirror_ahead(source: View, target: Tx) -> None:
+    """Mirror a scope that others still write to; its copy says that the scope is not there.
+
+    A node that knows the database as the place of before would write into the copy, and the next
+    mirror would take that back.
+    """
+    mirror(source, target)
+    head = source.head()
+    target.place_head(replace(head, due=head.due | Due.MOVED))
 
 
 def _mirror_rows(source: View, target: Tx, collection: Collection) -> None:
