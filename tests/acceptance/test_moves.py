@@ -25,7 +25,7 @@ from scrubjay.model.errors import (
     OutcomeUnknown,
 )
 from scrubjay.model.requests import Browse, Destroy, Forget, Get, Recall, Retain
-from scrubjay.model.rows import Collection
+from scrubjay.model.rows import MOVED, Collection, Due
 from scrubjay.model.scope import Scope
 from scrubjay.testing.store_rows import a_row
 from tests.acceptance.peers import ALICE
@@ -35,7 +35,7 @@ from tests.support.proxy import Loss, PostgresProxy
 
 BOB = Scope("local", "bob")
 WRITERS = 16
-STEPS = ("copied", "verified", "switched", "noted", "removed")
+STEPS = ("copied", "verified", "switched", "noted")
 
 
 class Killed(BaseException):
@@ -141,8 +141,14 @@ def test_a_move_killed_at_any_step_is_continued_and_loses_nothing(
         assert "note 3" not in contents(node)
         assert node.verify(ALICE).problems == ()
         assert node.recall(ALICE, Recall(query="note 7"))[0].memory.content == "note 7"
-    for name in store.names():
-        assert store.named(name).exists(address) is (name == to)
+    (left,) = (store.named(name) for name in store.names() if name != to)
+    with left.read(address) as view:  # a head without anything that it was the head of
+        assert Due.MOVED in view.head().due
+        assert not any(view.count(one) for one in Collection)
+        assert not view.tombstones()
+        assert list(view.value_names()) == [MOVED]
+    assert left.slots is not None
+    assert not left.slots.read(address)
     for node in (engine, other, third):
         node.close()
 

@@ -84,7 +84,7 @@ DAMAGES: list[tuple[str, Damage, str]] = [
     ("bad tags", in_memory("tags", None), r"memories\[1\]: tags"),
     ("a bad number", in_memory("number", None), r"memories\[1\]: number"),
     ("a bad version", in_memory("version", 0), r"memories\[1\]: version"),
-    ("an unknown field", in_memory("mood", "good"), r"memories\[1\]: mood"),
+    ("an unknown field", in_memory("mood", "good"), r"memories\[1\]: There is no field mood"),
     ("a memory that supersedes itself", itself, r"memories\[0\]"),
     ("a circle of versions", cycle, "memories"),
     ("a successor that knows nothing of it", one_sided, r"memories\[0\]"),

@@ -144,6 +144,7 @@ VERBS: dict[str, Callable[[Kernel], object]] = {
     "unknown_share": lambda engine: engine.unknown_share(ALICE),
     "check_embedder": lambda engine: engine.check_embedder(),
     "check_blobs": lambda engine: engine.check_blobs(),
+    "check_keys": lambda engine: engine.check_keys(),
     "store_warnings": lambda engine: engine.store_warnings(),
     "extract": lambda engine: engine.extract(ALICE),
     "extraction": lambda engine: engine.extraction(ALICE),

@@ -1,8 +1,9 @@
 """Moving scopes to another store, sealed as they are: rows in their order, wrapped keys, blobs.
 
 copied while others write → the head locked: what has changed since is copied, both are compared,
-and the head says that the scope was moved → what is left behind is removed. A process may die at
-any arrow. Until the head says so the scope is where it was, and a copy that was begun goes on.
+and the head says that the scope was moved → what is left behind is removed, but for that head
+between the databases of one installation. A process may die at any arrow. Until the head says so
+the scope is where it was, and a copy that was begun goes on.
 """
 
 from __future__ import annotations
@@ -173,6 +174,9 @@ def _mirror_ahead(source: View, target: Tx) -> None:
     A node that knows the database as the place of before would write into the copy, and the next
     mirror would take that back.
     """
+    if target.value(MOVED) is not None:  # what a move away left behind: a head without its rows
+        target.truncate()
+        target.place_head(replace(Head(), due=Due.MOVED))
     mirror(source, target)
     head = source.head()
     target.place_head(replace(head, due=head.due | Due.MOVED))
@@ -233,21 +237,19 @@ def sharded(store: Store) -> Shards:
 
 
 def move_shard(shards: Shards, address: str, to: str, *, step: Step = _pass) -> MovedScope:
-    """Move a scope to the database of another name, and remove what is left behind."""
+    """Move a scope to the database of another name.
+
+    A head that says so stays behind: without it, a node that knows the place of before would write
+    into the empty scope that a move back begins with.
+    """
     target, place = shards.named(to), shards.place(address)
     if place == to:
         with target.read(address) as view:
-            moved = digest(view, address)
-        for left in (shards.named(name) for name in shards.names() if name != to):
-            if left.exists(address) and Due.MOVED in left.head(address).due:
-                left.remove(address)
-        return moved
+            return digest(view, address)
     source = shards.named(place)
     moved = move(source, target, address, to=to, step=step)
     shards.replace_place(address, to)
     step("noted")
-    source.remove(address)
-    step("removed")
     return moved
 
 
