@@ -64,9 +64,9 @@ class Token:
         self._pin_refused = False
 
     def ask(self, call: Callable[[Any], _Answer]) -> _Answer:
-        """The answer of a call on the session; one that broke is opened once more."""
+        """The answer of a call on the session; one that broke is opened again, twice at most."""
         with self._mutex:
-            for last in (False, True):
+            for last in (False, False, True):  # a token in files may be read half-written
                 try:
                     return call(self._logged_in())
                 except _BROKEN as error:
