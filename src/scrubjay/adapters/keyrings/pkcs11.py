@@ -7,8 +7,10 @@ of what sealed it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -48,67 +50,114 @@ _ID_BYTES: Final = 16
 _TAG_BITS: Final = 8 * vault.TAG_BYTES
 _BROKEN: Final = (refused.EncryptedDataInvalid, refused.EncryptedDataLenRange, refused.DataInvalid)
 _PIN: Final = (refused.PinIncorrect, refused.PinLocked, refused.PinExpired, refused.PinInvalid)
+_REFUSED: Final = (refused.PKCS11Error, RuntimeError, OSError)
+_PAUSES: Final = tuple(0.01 * 2**n for n in range(8))
 _Answer = TypeVar("_Answer")
+
+
+class Module:
+    """A PKCS#11 module of this process; it serves one call at a time, of whichever token.
+
+    Starting it again ends the sessions of every token, and their numbers may be given out anew:
+    each session is kept beside the start that it belongs to.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.mutex = threading.Lock()
+        self.starts = 0
+        self._path = path
+        self._process = os.getpid()
+
+    def library(self) -> Any:
+        """What was loaded; it does not survive a fork."""
+        if self._process != os.getpid():
+            self.restart()
+        return pkcs11.lib(self._path)
+
+    def restart(self) -> None:
+        """Read its tokens anew."""
+        self._process = os.getpid()
+        self.starts += 1
+        pkcs11.lib(self._path).reinitialize()
 
 
 class Token:
     """One login of this process to one token; calls on its session come one after another."""
 
-    def __init__(self, module: str, label: str, pin: str) -> None:
+    def __init__(self, module: Module, label: str, pin: str) -> None:
         self._module = module
         self._label = label
         self._pin = pin
-        self._mutex = threading.Lock()
         self._session: Any = None
-        self._process: int | None = None
+        self._start: int | None = None
         self._pin_refused = False
 
     def ask(self, call: Callable[[Any], _Answer]) -> _Answer:
-        """The answer of a call on the session; one that broke is opened again, twice at most."""
-        with self._mutex:
-            for last in (False, False, True):  # a token in files may be read half-written
+        """The answer of a call on the session; one that broke is opened again, once."""
+        with self._module.mutex:
+            for last in (False, True):
+                session = self._logged_in()
                 try:
-                    return call(self._logged_in())
+                    return call(session)
                 except _BROKEN as error:
                     raise SealBroken("A key slot does not open under its root key.") from error
-                except (refused.PKCS11Error, RuntimeError, OSError) as error:
+                except _REFUSED as error:
                     self._leave()
-                    self._pin_refused |= isinstance(error, _PIN)
-                    if last or self._pin_refused:
+                    if last:
                         raise _unavailable(error) from error
         raise AssertionError
 
     def _logged_in(self) -> Any:
+        """The session, opened if there is none.
+
+        A token in files cannot be read while another process writes to it, which every login does,
+        and the module remembers what it read: it is started again after a pause.
+        """
+        for pause in (*_PAUSES, None):
+            try:
+                return self._opened()
+            except _REFUSED as error:
+                self._pin_refused |= isinstance(error, _PIN)
+                of_token = isinstance(error, refused.PKCS11Error)
+                if pause is None or self._pin_refused or not of_token:
+                    raise _unavailable(error) from error
+                time.sleep(pause)
+                self._restart()
+        raise AssertionError
+
+    def _opened(self) -> Any:
         if self._pin_refused:  # a token locks after a few wrong ones
             raise refused.PinIncorrect
-        if self._session is None or self._process != os.getpid():
-            library: Any = pkcs11.lib(self._module)
-            if self._process not in (None, os.getpid()):
-                library.reinitialize()  # a module does not survive a fork
-            self._process = os.getpid()
+        library = self._module.library()
+        if self._session is None or self._start != self._module.starts:
             token = library.get_token(token_label=self._label)
             self._session = token.open(rw=True, user_pin=self._pin)
+            self._start = self._module.starts
         return self._session
+
+    def _restart(self) -> None:
+        with contextlib.suppress(*_REFUSED):  # seam: the next try says why
+            self._module.restart()
 
     def _leave(self) -> None:
         session, self._session = self._session, None
-        if session is not None and self._process == os.getpid():
-            try:
+        if self._start == self._module.starts:
+            with contextlib.suppress(*_REFUSED):  # seam: it is broken already
                 session.close()
-            except (refused.PKCS11Error, RuntimeError):  # seam: it is broken already
-                return
 
 
+_MODULES: Final[dict[str, Module]] = {}
 _TOKENS: Final[dict[tuple[str, str], Token]] = {}
 _OPENING: Final = threading.Lock()
 
 
-def token_of(module: str, label: str, pin: str) -> Token:
+def token_of(path: str, label: str, pin: str) -> Token:
     """The token of this process: PKCS#11 allows a process one login to each."""
     with _OPENING:
-        known = _TOKENS.get((module, label))
+        module = _MODULES.setdefault(path, Module(path))
+        known = _TOKENS.get((path, label))
         if known is None or known._pin != pin:
-            known = _TOKENS[module, label] = Token(module, label, pin)
+            known = _TOKENS[path, label] = Token(module, label, pin)
         return known
 
 

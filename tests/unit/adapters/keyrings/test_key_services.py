@@ -6,8 +6,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from datetime import timedelta
+from multiprocessing import get_context
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 from msgspec.structs import replace
@@ -17,16 +20,18 @@ from scrubjay.adapters.keyrings.distant import DistantWrapper
 from scrubjay.adapters.keyrings.file import KEY_FILE
 from scrubjay.adapters.keyrings.folder import KeysFolder
 from scrubjay.adapters.keyrings.kms import KmsWrapper
-from scrubjay.adapters.keyrings.pkcs11 import Pkcs11Wrapper
+from scrubjay.adapters.keyrings.pkcs11 import Module, Pkcs11Wrapper, Token
 from scrubjay.engine import Kernel
 from scrubjay.model.errors import InvalidRequest, KeyMissing, KeyUnavailable, SealBroken
 from scrubjay.model.requests import Browse, Forget, Retain
 from scrubjay.ports import SlotPlace, SystemClock
-from tests.support.key_services import PIN, KeyService, Relay, SoftToken, relayed
+from tests.support.key_services import MODULE, PIN, KeyService, Relay, SoftToken, relayed
 
 ALICE = Scope("local", "alice")
 PLACE = SlotPlace("alice-address", "lookup")
 KEY = bytes(range(32))
+_PROCESSES = 4
+_LOGINS = 25
 MakeWrapper = Callable[[], DistantWrapper]
 
 
@@ -290,7 +295,7 @@ def test_a_wrong_pin_is_tried_once_because_tokens_lock(token: SoftToken, tmp_pat
 from pathlib import Path
 from scrubjay.ports import SystemClock
 from scrubjay.adapters.keyrings.folder import KeysFolder
-from scrubjay.adapters.keyrings.pkcs11 import Pkcs11Wrapper
+from scrubjay.adapters.keyrings.pkcs11 import Module, Pkcs11Wrapper, Token
 from scrubjay.model.errors import KeyUnavailable
 wrapper = Pkcs11Wrapper({address!r}, KeysFolder(Path("keys"), SystemClock()), "0000")
 for _ in range(5):
@@ -305,3 +310,30 @@ for _ in range(5):
     assert done.stdout.count("PinIncorrect") == 5
     assert "tokens lock" in done.stdout
     assert Pkcs11Wrapper(address, KeysFolder(tmp_path / "keys", SystemClock()), PIN).numbers() == []
+
+
+def test_processes_that_log_in_to_one_token_at_once_all_get_in(token: SoftToken) -> None:
+    spawn = get_context("spawn")
+    with spawn.Manager() as manager, ProcessPoolExecutor(_PROCESSES, mp_context=spawn) as pool:
+        begun = manager.Barrier(_PROCESSES)
+        answers = list(pool.map(_logins, [begun] * _PROCESSES))
+    assert answers == [_LOGINS] * _PROCESSES
+
+
+def test_a_session_from_before_its_module_began_again_is_not_used(token: SoftToken) -> None:
+    module = Module(str(MODULE))
+    own = Token(module, "tests", PIN)
+    before = own.ask(lambda session: session)
+    module.restart()
+    assert own.ask(lambda session: session) is not before
+
+
+def _logins(begun: Barrier) -> int:
+    """How often one process got in; runs beside others that log in, too."""
+    module = Module(str(MODULE))
+    begun.wait(60)
+    own, done = Token(module, "tests", PIN), 0
+    for _ in range(_LOGINS):
+        done += own.ask(lambda _session: 1)
+        module.restart()
+    return done
