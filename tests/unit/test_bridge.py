@@ -152,7 +152,7 @@ def test_a_write_that_has_begun_ends_although_its_caller_is_gone() -> None:
 
     def write() -> None:
         begun.set()
-        assert go_on.wait(10)
+        assert go_on.wait(60)
         done.set()
 
     async def main(bridge: Bridge) -> None:
@@ -173,7 +173,7 @@ def test_closing_waits_for_writes_that_were_accepted() -> None:
     waiting = list[asyncio.Future[None]]()
 
     def write(number: int) -> None:
-        assert go_on.wait(10)
+        assert go_on.wait(60)
         done.append(number)
 
     async def main(bridge: Bridge) -> None:

@@ -134,7 +134,7 @@ def test_neither_retain_nor_recall_waits_for_the_model(
     model.thinking = think
     background.start()
     say(engine)
-    assert thinking.wait(10)
+    assert thinking.wait(60)
     engine.retain(ALICE, Retain(content="tea"))
     say(engine, 2, "I prefer tea.")
     assert engine.recall(ALICE, Recall(query="tea")).hits
@@ -179,7 +179,7 @@ def test_it_ends_in_a_moment_while_the_model_thinks(
     model.thinking = think
     background.start()
     say(engine)
-    assert thinking.wait(10)
+    assert thinking.wait(60)
     begun = time.monotonic()
     background.stop()
     assert time.monotonic() - begun < STOP_SECONDS + 1

@@ -70,7 +70,7 @@ def address() -> Iterator[Address]:
 
 @contextmanager
 def talking(address: Address, said: bytes, source: str = "127.0.0.1") -> Iterator[socket.socket]:
-    with socket.create_connection(address, timeout=10, source_address=(source, 0)) as talk:
+    with socket.create_connection(address, timeout=60, source_address=(source, 0)) as talk:
         talk.sendall(said)
         yield talk
 
@@ -145,7 +145,7 @@ def test_of_a_peer_with_too_many_connections_the_one_that_waited_longest_goes(
     address: Address,
 ) -> None:
     with talking(address, b"GET /") as oldest:
-        others = [socket.create_connection(address, timeout=10) for _ in range(10)]
+        others = [socket.create_connection(address, timeout=60) for _ in range(10)]
         oldest.settimeout(5)
         assert is_closed(oldest)
         for one in others:
@@ -156,7 +156,7 @@ def test_a_peer_whose_requests_take_all_its_room_is_refused_and_others_are_not(
     address: Address,
 ) -> None:
     begun = b"POST /body HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n"
-    busy = [socket.create_connection(address, timeout=10) for _ in range(10)]
+    busy = [socket.create_connection(address, timeout=60) for _ in range(10)]
     for one in busy:
         one.sendall(begun)
         one.sendall(b"1")
@@ -229,7 +229,7 @@ class TestHandshakes:
     ) -> None:
         monkeypatch.setattr(HastyConnection, "header_seconds", 60.0)
         with talking(secured, b"\x16") as oldest:
-            others = [socket.create_connection(secured, timeout=10) for _ in range(11)]
+            others = [socket.create_connection(secured, timeout=60) for _ in range(11)]
             oldest.settimeout(5)
             assert is_closed(oldest)
             assert answers(secured, "127.0.0.1")
@@ -242,7 +242,7 @@ class TestHandshakes:
         monkeypatch.setattr(HastyConnection, "header_seconds", 60.0)
         crowd = [
             socket.create_connection(
-                secured, timeout=10, source_address=(f"127.0.0.{2 + n % 9}", 0)
+                secured, timeout=60, source_address=(f"127.0.0.{2 + n % 9}", 0)
             )
             for n in range(90)
         ]
@@ -260,7 +260,7 @@ def answers(address: Address, source: str) -> bool:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with (
-        socket.create_connection(address, timeout=10, source_address=(source, 0)) as plain,
+        socket.create_connection(address, timeout=60, source_address=(source, 0)) as plain,
         context.wrap_socket(plain, server_hostname="localhost") as talk,
     ):
         talk.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")

@@ -83,7 +83,7 @@ def test_a_stream_ends_when_its_key_is_revoked(
     Jay(engine, SCOPE, shared=True).retain("tea")
     made = running.keys.create(name="n", scopes=[str(SCOPE)], grants=[Grant.READ])
     sent = {"Authorization": f"Bearer {made.token}", "Accept": "text/event-stream"}
-    with httpx2.stream("GET", f"{running.url}/v1/follow", headers=sent, timeout=10) as answer:
+    with httpx2.stream("GET", f"{running.url}/v1/follow", headers=sent, timeout=60) as answer:
         pieces = answer.iter_text()
         assert "tea" in next(pieces)
         running.keys.revoke(made.key.id)

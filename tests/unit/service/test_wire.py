@@ -58,7 +58,7 @@ def nothing_seen() -> None:
 
 def answer(address: Address, said: bytes) -> bytes:
     """Everything that comes back until the server hangs up."""
-    with socket.create_connection(address, timeout=10) as talk:
+    with socket.create_connection(address, timeout=60) as talk:
         with suppress(ConnectionError):
             talk.sendall(said)
         heard = b""

@@ -170,7 +170,7 @@ class TestRemains:
         deleter = file_keyring(keys, SystemClock(), Disk(deleting))
         with ThreadPoolExecutor(1) as pool:
             done = pool.submit(deleter.delete, "scope", "lookup")
-            assert inside.wait(10)
+            assert inside.wait(60)
             with pytest.raises(KeyMissing):
                 file_keyring(keys, SystemClock(), Disk(reading)).get("scope", "lookup")
             done.result()
