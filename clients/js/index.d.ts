@@ -71,7 +71,7 @@ export class Scrubjay {
   ): AsyncGenerator<Listings[Name][1], void, void>;
   /** Write a memory; durable when this returns, idempotent by `key`. */
   retain(request: t.RetainRequest, options?: Options): Promise<t.Retained>;
-  /** Memories by filter, newest first. */
+  /** Memories by filter, last recorded first. */
   browse(request?: t.BrowseRequest, options?: Options): Promise<t.MemoryPage>;
   /** Write many memories with all checks of retain; a receipt for each, in their order. */
   retainMany(request: t.RetainManyRequest, options?: Options): Promise<t.RetainedMany>;

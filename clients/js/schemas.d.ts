@@ -1651,6 +1651,8 @@ export interface SupersedeRequest {
   reason?: string | null;
   /** The origin: by which channel the text came in; it decides trust. */
   origin?: Origin;
+  /** The time it was said; None for the time of recording. */
+  said_at?: string | null;
 }
 
 /** The latest turns of a scope, or those before a page of them; oldest first. */

@@ -14,7 +14,7 @@ from scrubjay.cli.home import said, scoped, text_of
 from scrubjay.cli.parser import ID, PAGING, Option, fields
 from scrubjay.cli.render import Output, line, local, piece, say, short
 from scrubjay.handle import Jay
-from scrubjay.model.errors import Conflict, InvalidRequest
+from scrubjay.model.errors import Conflict
 from scrubjay.model.filters import Filter
 from scrubjay.model.memory import Kind
 from scrubjay.model.requests import BriefRequest, Browse, Recall, Retain, Supersede
@@ -63,12 +63,10 @@ def remember(
     told = said(text)
     if supersedes is None:
         return _written(jay, jay.retain(told, pinned=bool(pinned), **request))
-    for name in sorted(request.keys() - set(Supersede.__struct_fields__)):
-        raise InvalidRequest(f"--{name.replace('_', '-')} is for a new memory, not --supersedes.")
     return _written(jay, _replaced(jay, supersedes, told, pinned=pinned, **request))
 
 
-@scoped("correct", ID, _TEXT, fields(Supersede, "reason", "session", "origin"))
+@scoped("correct", ID, _TEXT, fields(Supersede, "reason", "said_at", "session", "origin"))
 def correct(jay: Jay, id: str, *, text: Sequence[str] = (), **request: Any) -> Output:
     """Replace a memory by a new text; the old one stays as history. Prints the new id.
 
@@ -162,7 +160,7 @@ def recall(jay: Jay, *, query: Sequence[str] = (), explain: bool = False, **requ
 
 @scoped("list", fields(Browse, "limit -n"), _FILTER, fields(Browse, "archived", "cursor"))
 def browse(jay: Jay, **request: Any) -> Output:
-    """List memories, newest first.
+    """List memories, last recorded first.
 
     Example: scrubjay list --kind preference --limit 20
     """

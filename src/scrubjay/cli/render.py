@@ -197,15 +197,16 @@ def facts(pairs: Mapping[str, Any]) -> None:
 
 
 def memories(found: Iterable[Memory]) -> None:
-    """A list of memories."""
+    """A list of memories, by the day of recording, which is their order."""
 
     def row(one: Memory) -> tuple[str, ...]:
+        day, said = _day(one.recorded_at), _day(one.said_at)
         marks = "★ " * one.pinned + "(superseded) " * (not one.current)
-        marks += "(archived) " * (one.archived_at is not None)
+        marks += "(archived) " * (one.archived_at is not None) + f"(said {said}) " * (said != day)
         tags = "".join(f" #{piece(tag)}" for tag in one.tags)
-        return short(one.id), _day(one.said_at), one.kind.value, marks + piece(one.content) + tags
+        return short(one.id), day, one.kind.value, marks + piece(one.content) + tags
 
-    table(("id", "said", "kind", "memory"), map(row, found))
+    table(("id", "recorded", "kind", "memory"), map(row, found))
 
 
 def memory(one: Memory) -> None:

@@ -204,6 +204,7 @@ class Supersede(_WithIdAndContent, frozen=True, kw_only=True):
     session: SessionName = None
     reason: ChangeReason = None
     origin: OriginOfText = Origin.USER
+    said_at: SaidAt = None
 
     def memory(self, old: Memory, public_id: str, recorded_at: datetime, caller: Caller) -> Memory:
         """The memory that takes the place of `old`."""
@@ -222,6 +223,7 @@ class Supersede(_WithIdAndContent, frozen=True, kw_only=True):
                 actor=caller.actor,
                 key_id=caller.key,
                 session=self.session,
+                said_at=self.said_at,
                 reason=self.reason,
             ),
             key=self.key,
@@ -280,7 +282,7 @@ class Amend(_WithId, frozen=True, kw_only=True):
 
 
 class Browse(Filter, frozen=True, kw_only=True):
-    """List memories, newest first."""
+    """List memories, last recorded first."""
 
     limit: PageLimit = 100
     cursor: Cursor = None

@@ -157,8 +157,24 @@ def test_a_note_of_another_day_is_found_by_its_day(cli: CommandLine) -> None:
     assert first["memory"]["id"] == yesterday
 
 
-def test_a_day_is_refused_for_a_replacement_which_is_said_now(cli: CommandLine) -> None:
-    tea = cli.remember("green tea")
-    done = cli("remember", "white tea", "--supersedes", tea, "--said-at", "1d")
-    assert done.code == 2
-    assert "--said-at is for a new memory" in done.err
+@pytest.mark.parametrize(
+    "typed", [("correct", "ID", "white tea"), ("remember", "white tea", "--supersedes", "ID")]
+)
+def test_a_correction_may_be_of_another_day(cli: CommandLine, typed: tuple[str, ...]) -> None:
+    tea = cli.remember("green tea", "--said-at", "2026-01-01")
+    words = [tea if word == "ID" else word for word in typed]
+    white = cli.good(*words, "--said-at", "2026-01-05").words
+    found = cli.good("get", white, "--json").json
+    assert found["provenance"]["said_at"].startswith("2026-01-0")
+    assert found["supersedes"] == tea
+
+
+def test_a_list_shows_the_day_of_recording_it_is_ordered_by_and_the_day_of_what_was_said(
+    cli: CommandLine,
+) -> None:
+    cli.remember("green tea")
+    cli.remember("white tea", "--said-at", "2020-01-05T12:00Z")
+    later, earlier = (line.split("\t") for line in cli.good("list").out.splitlines())
+    assert later[1] == earlier[1] != "2020-01-05"
+    assert later[3].startswith("(said 2020-01-05) white tea")
+    assert earlier[3] == "green tea"

@@ -167,9 +167,12 @@ def test_what_a_supersession_does_not_say_is_taken_from_the_old_memory() -> None
 
 def test_what_a_supersession_says_takes_the_place_of_the_old() -> None:
     old = Retain(content="tea", tags=("a",), importance=0.9).memory("mem-1", NOON, AGENT)
-    request = Supersede(id="mem-1", content="x", kind=Kind.CONTEXT, tags=(), importance=0.0)
+    request = Supersede(
+        id="mem-1", content="x", kind=Kind.CONTEXT, tags=(), importance=0.0, said_at=NOON
+    )
     new = request.memory(old, "mem-2", NOON, AGENT)
     assert (new.kind, new.tags, new.importance) == (Kind.CONTEXT, (), 0.0)
+    assert new.provenance.said_at == NOON
 
 
 def test_filters_of_browse_all_have_to_hold() -> None:

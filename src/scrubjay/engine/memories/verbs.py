@@ -179,7 +179,7 @@ class MemoryVerbs(SearchVerbs):
     def browse(
         self, scope: Scope, request: Browse = Browse(), caller: Caller = USER
     ) -> Page[Memory]:
-        """Memories by filter, newest first."""
+        """Memories by filter, last recorded first."""
         return read.browse(self._look(scope, caller), request, actor=caller.actor)
 
     def history(self, scope: Scope, request: History, caller: Caller = USER) -> Page[Memory]:
