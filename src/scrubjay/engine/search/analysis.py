@@ -159,6 +159,8 @@ def wanted(question: str, languages: Iterable[str] = ()) -> list[Wanted]:
     spoken = recognize(found)
     letters = (word for word in found if len(word) == 1 and word.isascii() and word.isalpha())
     stops = stop_words(spoken).union(letters)
+    if "may" in found and not pattern("question", "month_may").search(question):
+        stops |= {"may"}
     kept = dict.fromkeys(word for word in found if word not in stops)
     empty = not kept
     kept = kept or dict.fromkeys(found)

@@ -13,7 +13,17 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scrubjay.engine.search.analysis import normalize, pattern, table, wanted
+from scrubjay.engine.search.analysis import (
+    DEFAULT_LANGUAGE,
+    heard,
+    normalize,
+    pattern,
+    recognize,
+    stop_words,
+    table,
+    wanted,
+    words,
+)
 from scrubjay.engine.search.sounds import same_name
 from scrubjay.model.text import lazy_pattern
 
@@ -40,6 +50,7 @@ LEAST_ASKED = 2
 _QUESTION = lazy_pattern("[^?\uff1f]*[?\uff1f]+|[^?\uff1f]+$")
 _WORD = lazy_pattern(r"[^\W_]+")
 _HAN = lazy_pattern("[\u3400-\u9fff]{3,4}")
+_DIGIT = lazy_pattern(r"\d")
 _CASE_ENDING = lazy_pattern("(?<=[а-я]{2})(?:[аоуыиеьюя]|ом|ем|ой|ей|ою|ею)$")
 
 
@@ -92,6 +103,7 @@ def parse(
     lowered = question.lower()
     asked = _named(question, speakers, strange)
     named = bool(asked)
+    people = _Callings.of(tuple(speakers.items())).names
     if not asked and pattern("question", "second_person").search(lowered):
         asked = assistants
     elif not asked and (users := _in_role(speakers, USER_NAMES)):
@@ -102,7 +114,7 @@ def parse(
         named=named,
         own=not named and _is_own(lowered),
         assistants=assistants,
-        windows=tuple(windows(question, asked_at, latest, zone)),
+        windows=tuple(windows(question, asked_at, latest, zone, people)),
         asked_at=asked_at,
         when=bool(pattern("question", "when").search(lowered)),
         advice=asks_advice(question),
@@ -165,13 +177,16 @@ def _named(question: str, speakers: Mapping[int, str], strange: frozenset[str]) 
     """Speakers named by any word of their name, in any case, or by a nickname that begins it.
 
     If a word is capitalized ("Will" in "what will Will do"), only such words count; a nickname
-    must be capitalized: "the" is not Theo.
+    must be capitalized ("the" is not Theo), and so must a name that is a stop word.
     """
     callings = _Callings.of(tuple(speakers.items()))
-    words = [(match.start(), match[0]) for match in _WORD.finditer(question)]
-    proper = [form for at, word in words if at and word[0].isupper() for form in _forms(word)]
+    found_words = [(match.start(), match[0]) for match in _WORD.finditer(question)]
+    proper = [form for at, word in found_words if at and word[0].isupper() for form in _forms(word)]
     found = _called(proper, callings.nicknames) | _called(proper, callings.names)
-    found = found or _called([form for _, word in words for form in _forms(word)], callings.names)
+    if not found:
+        common = stop_words(recognize([word.casefold() for _, word in found_words]))
+        plain = [word for _, word in found_words if word.casefold() not in common]
+        found = _called([form for word in plain for form in _forms(word)], callings.names)
     if strange and not found:
         known = [name for name in callings.names if any(same_name(one, name) for one in strange)]
         found = _called(known, callings.names)
@@ -258,6 +273,7 @@ _LINKS: Final[Mapping[str, str]] = _DATES["links"]
 _NUMERALS: Final[Mapping[str, int]] = _DATES["numerals"]
 _FOREIGN_MONTH: Final = _date_pattern("month", _IN_ENGLISH)
 _FOREIGN_DAY: Final = _date_pattern("day", _FOREIGN_DAYS)
+_HERE: Final = _date_pattern("here")
 _FOREIGN_AGO: Final = _date_pattern("ago", sorted(_FOREIGN_UNITS, key=len, reverse=True))
 _SPANS: Final = tuple((lazy_pattern(says), f" {english} ") for english, says in _DATES["spans"])
 _EASTERN: Final = _date_pattern("eastern")
@@ -265,8 +281,14 @@ _EASTERN: Final = _date_pattern("eastern")
 
 def _in_english(text: str) -> str:
     """The text, in lower case, with the dates it names in English; all else as it was."""
+    found = words(text)
+    language = recognize(found)
+    anglophone = language == DEFAULT_LANGUAGE and any(map(heard, found))
 
     def month(match: re.Match[str]) -> str:
+        first, end = match.span()
+        if anglophone and not match[1] and not _DIGIT.search(text[max(first - 4, 0) : end + 3]):
+            return match[0]  # among English words "Mai" and "Julio" are people
         link = f" {_LINKS[match[1]]} " if match[1] else " "
         return f"{link}{_IN_ENGLISH[match[2]]} "
 
@@ -282,6 +304,8 @@ def _in_english(text: str) -> str:
         named = f"{MONTHS[int(month) - 1]} {day}" if day else f"in {MONTHS[int(month) - 1]}"
         return f" {named} {year or ''} "
 
+    if language in {"german", "dutch"}:
+        text = _HERE.sub(" ", text)
     text = _FOREIGN_MONTH.sub(month, text)
     text = _FOREIGN_AGO.sub(ago, normalize(text))
     for foreign, english in _SPANS:
@@ -315,7 +339,12 @@ UNIT_DAYS = {
     "year": 365.25,
 }
 
-_MONTH = "|".join(f"{month[:3]}(?:{month[3:]})?" if len(month) > 3 else month for month in MONTHS)
+_MONTH = "|".join(
+    f"{month[:3]}(?:{month[3:]})?"
+    if len(month) > 3
+    else rf"{month}(?!\s+(?:be|not|have|also|well)\b)"
+    for month in MONTHS
+)
 _COUNT = r"(\d+|" + "|".join(sorted(NUMBERS, key=len, reverse=True)) + ")"
 _UNIT = r"(day|night|week|weekend|fortnight|month|year)s?"
 _YEAR = r"((?:19|20)\d\d)"
@@ -325,9 +354,13 @@ _ISO = lazy_pattern(r"\b((?:19|20)\d\d)-(\d\d)-(\d\d)\b")
 _MONTH_DAY = lazy_pattern(rf"\b({_MONTH})\.?\s+{_DAY}\b(?!:)(?:,?\s+{_YEAR})?")
 _DAY_MONTH = lazy_pattern(rf"\b{_DAY}\s+(?:of\s+)?({_MONTH})\b\.?(?:,?\s+{_YEAR})?")
 _MONTH_ONLY = lazy_pattern(
-    rf"\b(?:(in|during|since|of|for|last|this|early|late|mid|by|until|through|before|after)[\s-]+)?"
-    rf"({_MONTH})\b(?:\s+(?:of\s+)?{_YEAR}|(?!\s+\d))"
+    r"\b(?:(in|during|since|of|for|from|last|this|next|early|late|mid|by|until|till|through|before"
+    r"|after)[\s-]+|(the|my|our|your|his|her|their|every|each)\s+"
+    r"|(do|does|did|has|have|had|will|would|can|could|should)\s+)?"
+    rf"({_MONTH})\b('s\b)?(?:\s+(?:of\s+)?{_YEAR}|(?!\s+\d))"
 )
+_ALSO_WORDS = frozenset(("mar", "march", "may", "jan", "jun", "dec"))
+"""Months that alone are a verb, a name or an abbreviation of something else."""
 _PARTS: Final = {
     **dict.fromkeys(("early", "beginning", "start"), (0.0, 0.34)),
     **dict.fromkeys(("mid", "middle"), (0.3, 0.7)),
@@ -370,12 +403,17 @@ _TIME_WORDS = frozenset(
 
 
 def windows(
-    question: str, asked_at: datetime | None, latest: datetime | None, zone: tzinfo = UTC
+    question: str,
+    asked_at: datetime | None,
+    latest: datetime | None,
+    zone: tzinfo = UTC,
+    people: Iterable[str] = (),
 ) -> list[Window]:
     """The spans of time a question names: "last week", "in May 2023", "three days ago".
 
     Relative ones count from `asked_at`, and are not understood without. A date without a year is
-    the last one before `latest`, or `asked_at`. Days begin and end as in the zone.
+    the last one before `latest`, or `asked_at`. Days begin and end as in the zone. A month that
+    one of the `people` is called, such as April, needs the company of a date: "in April".
     """
     text = question.lower()
     # Most questions name no time, and a dozen patterns take longer to say so than this does.
@@ -388,7 +426,8 @@ def windows(
         time and time.astimezone(zone).replace(tzinfo=None)
         for time in (asked_at, latest or asked_at)
     )
-    found = list(_absolute(text, anchor))
+    called = frozenset(_IN_ENGLISH.get(name, name) for name in people)
+    found = list(_absolute(text, anchor, called))
     if now is not None:
         found += _relative(text, now)
         if _SINCE.search(text):
@@ -400,7 +439,7 @@ def windows(
     ]
 
 
-def _absolute(text: str, anchor: datetime | None) -> Iterator[Window]:
+def _absolute(text: str, anchor: datetime | None, called: frozenset[str]) -> Iterator[Window]:
     for match in _ISO.finditer(text):
         yield from _day(int(match[1]), int(match[2]), int(match[3]))
     for match in _MONTH_DAY.finditer(text):
@@ -413,15 +452,27 @@ def _absolute(text: str, anchor: datetime | None) -> Iterator[Window]:
     yield from _composed(rest, anchor)
     rest = _SEASONS_AGO.sub(" ", _PART.sub(" ", _BETWEEN.sub(" ", rest)))
     for match in _MONTH_ONLY.finditer(rest):
-        month = _month(match[2])
-        # "may" and "march" are words of their own unless something makes them a month.
-        if match[1] or match[3] or month not in {3, 5}:
-            yield from _months(month, 1, match[3], anchor)
+        if _is_month(match, called):
+            yield from _months(_month(match[4]), 1, match[6], anchor)
     for match in _SEASON.finditer(rest):
         if match[1] != "fall" or match[2]:
             yield from _months(SEASONS[match[1]], 3, match[2], anchor)
     for match in _YEAR_ONLY.finditer(_SEASON.sub(" ", _MONTH_ONLY.sub(" ", rest))):
         yield Window(_at(int(match[1]), 1, 1), _at(int(match[1]) + 1, 1, 1))
+
+
+def _is_month(match: re.Match[str], called: frozenset[str]) -> bool:
+    """Whether a month that stands without a day is one, not a person or a verb.
+
+    "In May", "May 2023"; "my May trip", but nobody's march; and neither "did April", "April's" nor
+    "may" alone.
+    """
+    linked, owned, helped, name, possessive, year = match.groups()
+    if linked or year:
+        return True
+    if name in called or (owned and _month(name) == 3):
+        return False
+    return bool(owned) or not (helped or possessive or name in _ALSO_WORDS)
 
 
 def _composed(text: str, anchor: datetime | None) -> Iterator[Window]:

@@ -81,6 +81,23 @@ def test_stop_words_leave_questions_but_not_texts() -> None:
     assert analysis.terms("about the dog") == ["about", "the", "dog"]
 
 
+@pytest.mark.parametrize(
+    ("question", "kept"),
+    [
+        ("May I eat nuts?", {"eat", "nut"}),
+        ("Which food may be bad for Tom?", {"food", "bad", "tom"}),
+        ("What may we cook in June?", {"cook", "june"}),
+        ("the may invoice", {"may", "invoic"}),
+        ("What did Tom pay in May?", {"tom", "pay", "may"}),
+        ("rent 3 may", {"rent", "3", "may"}),
+        ("Does Tom like May?", {"tom", "like", "may"}),
+        ("may", {"may"}),
+    ],
+)
+def test_what_may_be_is_no_month_to_search_for(question: str, kept: set[str]) -> None:
+    assert asked(question) == kept
+
+
 def test_a_question_of_stop_words_only_keeps_them() -> None:
     assert asked("who are you") == {"who", "are", "you"}
 

@@ -86,6 +86,13 @@ def test_a_date_is_understood(question: str, inside: str, outside: str) -> None:
         ("depuis mardi", "2023-05-24", "2023-05-22"),
         ("в начале июня", "2022-06-04", "2022-06-20"),
         ("la semaine dernière", "2023-05-17", "2023-05-05"),
+        ("Où étions-nous en mars ?", "2023-03-12", "2023-04-02"),
+        ("le 3 mars", "2023-03-03", "2023-03-04"),
+        ("Où étais-je hier soir ?", "2023-05-23", "2023-05-22"),
+        ("Was war letzten Mai?", "2023-05-12", "2023-04-12"),
+        ("bis März", "2023-03-12", "2023-04-12"),
+        ("hasta mayo", "2023-05-12", "2023-04-12"),
+        ("с марта", "2023-05-12", "2023-02-12"),
     ],
 )
 def test_a_date_is_understood_in_other_languages(question: str, inside: str, outside: str) -> None:
@@ -101,10 +108,36 @@ def test_a_date_is_understood_in_other_languages(question: str, inside: str, out
         "Who will fall ill?",
         "31 apples",
         "a trip to Mars",
+        "Which food of his may be bad for me?",
+        "What did I say this may be?",
+        "Which form of it may not be signed?",
+        "Who was at the march?",
+        "What did Jan cook?",
+        "What did April say about the trip?",
+        "Whose is April's car?",
+        "Who bought a jar of mayo?",
+        "What did I give Mai for lunch?",
+        "Wer wohnt hier?",
+        "Wat doen wij hier?",
     ],
 )
 def test_words_that_look_like_dates_are_none(question: str) -> None:
     assert windows(question, ASKED, ASKED) == []
+
+
+@pytest.mark.parametrize(
+    "question", ["my May trip", "the June budget", "in jan", "each March 2022"]
+)
+def test_a_month_in_the_company_of_a_date_is_one(question: str) -> None:
+    assert windows(question, ASKED, ASKED)
+
+
+def test_a_month_that_somebody_here_is_called_needs_the_company_of_a_date() -> None:
+    def spans(question: str) -> int:
+        return len(windows(question, ASKED, ASKED, people=["juli", "august"]))
+
+    assert [spans("Wo wohnt August?"), spans("was mag Juli")] == [0, 0]
+    assert [spans("im Juli"), spans("August 2022"), spans("Wo war ich April?")] == [1, 1, 1]
 
 
 def test_a_day_is_the_day_of_the_zone() -> None:

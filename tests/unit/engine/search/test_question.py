@@ -40,6 +40,8 @@ def test_ordinary_words_are_no_names() -> None:
     assert parse("What will Anna eat in the evening?", people).asked == {2}
     assert parse("What did the cat eat?", people).asked == frozenset()
     assert parse("what did theo eat", people).asked == {1}
+    assert parse("what will we eat", people).asked == frozenset()
+    assert parse("what will Will eat", people).asked == {0}
     assert parse("昨天小明去哪里了？", people).asked == {3}
 
 
