@@ -350,12 +350,14 @@ def redact(text: str, placeholder: str = PLACEHOLDER) -> Redacted:
     if not placeholder:
         raise InvalidRequest("The placeholder is empty.", hint=f"For example {PLACEHOLDER}.")
     body, mark = text.encode("utf-8", _ANY_TEXT), placeholder.encode("utf-8", _ANY_TEXT)
-    if len(body) <= WINDOW and mark not in body and not _prefilter().candidates(body):
-        return Redacted(text, {})  # one scan, and most texts need no other
+    is_one = len(body) <= WINDOW and mark not in body
+    scanned = _prefilter().candidates(body) if is_one else None
+    if scanned == []:
+        return Redacted(text, {})  # most texts need no other scan
     counts: Counter[str] = Counter()
     pieces: list[bytes] = []
     for piece in body.split(mark):
-        spans = _search(piece)
+        spans = _search(piece, scanned)
         counts.update(rules()[span.rule].id for span in spans)
         starts = [0, *(span.end for span in spans)]
         ends = [*(span.start for span in spans), len(piece)]
@@ -385,13 +387,14 @@ def rules() -> tuple[Rule, ...]:
     return tuple(known)
 
 
-def _search(body: bytes) -> list[_Span]:
-    """All secrets of a text, in order, without overlaps.
+def _search(body: bytes, scanned: list[int] | None = None) -> list[_Span]:
+    """All secrets of a text, in order, without overlaps; `scanned` are its candidates, if known.
 
     What was cut out gives its neighbors a new edge, and there may be a secret that begins or ends
     at it; so the ends of each gap are searched again, as if the gap were all there is.
     """
-    found = _disjoint(_matches(body))
+    windows = None if scanned is None else [(0, len(body), scanned)]
+    found = _disjoint(_matches(body, windows))
     gaps = _gaps(0, len(body), found)
     while gaps:
         start, end = gaps.pop()
@@ -420,9 +423,12 @@ def _gaps(start: int, end: int, spans: list[_Span]) -> list[tuple[int, int]]:
     return [(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True) if a < b]
 
 
-def _matches(body: bytes) -> Iterator[_Span]:
+_Windows = list[tuple[int, int, list[int]]]
+
+
+def _matches(body: bytes, windows: _Windows | None = None) -> Iterator[_Span]:
     """What the rules find in each view, by its place in the original."""
-    windows = _candidates(body)
+    windows = windows or _candidates(body)
     seen = {candidate for _, _, candidates in windows for candidate in candidates}
     first = len(rules())
     noted, percent, wrapped, hiding = (first + hint in seen for hint in range(len(_HINTS)))
@@ -436,7 +442,7 @@ def _matches(body: bytes) -> Iterator[_Span]:
             yield from _found(guessed, _candidates(guessed.text))
 
 
-def _candidates(text: bytes) -> list[tuple[int, int, list[int]]]:
+def _candidates(text: bytes) -> _Windows:
     """Windows over a text, and which rules each of them may have a match of."""
     size, rules_of = len(text), _prefilter().candidates
     starts = range(0, max(size - OVERLAP, 1), WINDOW - OVERLAP)
@@ -444,7 +450,7 @@ def _candidates(text: bytes) -> list[tuple[int, int, list[int]]]:
     return [(at, to, rules_of(text[at:to])) for at, to in zip(starts, ends, strict=True)]
 
 
-def _found(view: _View, windows: list[tuple[int, int, list[int]]]) -> Iterator[_Span]:
+def _found(view: _View, windows: _Windows) -> Iterator[_Span]:
     known, wholes = rules(), set[int]()
     for start, end, candidates in windows:
         certain = {_precise()[at] for at in candidates if at in _precise()}
@@ -633,6 +639,8 @@ def _splitter(notations: re.Pattern[bytes]) -> re.Pattern[bytes]:
 
 
 _REPEATS: Final = re.compile(r"[{*]")
+_LIMITS: Final = re.compile(r"\{\d+(?:,\d*)?\}")
+"""How often something repeats."""
 
 
 class _Prefilter:
@@ -640,6 +648,7 @@ class _Prefilter:
 
     Their states are made as texts need them. One automaton for all would have as many as the
     product of theirs, and forget them again and again: 390 µs for a text of 120 characters.
+    A hint with many states is asked only where it matches without the limits of its repeats.
     """
 
     def __init__(self) -> None:
@@ -647,10 +656,10 @@ class _Prefilter:
 
         self._options = re2.Options()
         self._options.log_errors = False
-        keywords, bare, hints = dict[int, str](), dict[int, str](), list[dict[int, str]]()
+        keywords, bare, hints = dict[int, str](), dict[int, str](), dict[int, str]()
         for place, rule in enumerate(rules()):
             if rule.hint and _REPEATS.search(rule.hint):  # many states: each has its own
-                hints.append({place: rule.hint})
+                hints[place] = rule.hint
             elif rule.hint or rule.keywords:
                 words = f"(?i){'|'.join(map(re2.escape, rule.keywords))}"
                 keywords[place] = rule.hint or words
@@ -658,9 +667,10 @@ class _Prefilter:
                 bare[place] = rule.regex.removeprefix(_LEFT_EDGE).removesuffix(_RIGHT_EDGE)
         # Behind the rules stand the hints at what has to be decoded first.
         bare |= dict(enumerate(_HINTS, len(rules())))
-        self._sets = [
-            (self._set(some.values()).Match, [*some]) for some in (keywords, bare, *hints)
-        ]
+        self._sets = [(self._set(some.values()).Match, [*some]) for some in (keywords, bare)]
+        # All hints without the limits of their repeats find no less, and have few states together.
+        self._loose = self._set(_LIMITS.sub("*", hint) for hint in hints.values())
+        self._hints = [(place, self._set([hint]).Match) for place, hint in hints.items()]
         self._whole = {
             rules_place: (
                 place,
@@ -684,6 +694,10 @@ class _Prefilter:
         for match, places in self._sets:
             if (matched := match(text)) is not None:
                 found += [places[at] for at in matched]
+        for at in self._loose.Match(text) or ():
+            place, match = self._hints[at]
+            if match(text) is not None:
+                found.append(place)
         for rule in [*found]:
             if rule in self._whole and self._whole[rule][1].Match(text) is not None:
                 found.append(self._whole[rule][0])

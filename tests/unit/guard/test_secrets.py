@@ -9,6 +9,7 @@ from collections.abc import Callable
 from time import process_time
 
 import pytest
+import re2
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -252,6 +253,19 @@ def test_each_cut_may_uncover_the_next_secret() -> None:
 
 def test_nothing_is_compiled_before_the_first_text() -> None:
     assert not modules_after("import scrubjay.guard.secrets") & {"re2", "tomllib"}
+
+
+def test_a_hint_that_is_asked_late_is_asked_wherever_it_matches() -> None:
+    """A text passes the hint without its limits if it matches the hint."""
+    chance = random.Random(6)
+    hints = {at: rule.hint for at, rule in enumerate(rules()) if "{" in rule.hint}
+    written = [text for rule in rules() for text in (*rule.examples, *rule.misses)]
+    matched = set[int]()
+    for text in [fill(template, chance)[0].encode() for template in written]:
+        exact = {at for at, hint in hints.items() if re2.search(hint, text)}
+        assert exact == hints.keys() & set(secrets._prefilter().candidates(text))
+        matched |= exact
+    assert matched == hints.keys()
 
 
 def test_texts_that_differ_cost_about_as_much_as_one_that_is_known() -> None:
