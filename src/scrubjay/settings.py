@@ -18,7 +18,7 @@ from msgspec import Meta, Struct, structs
 from msgspec.structs import replace
 
 from scrubjay.model.endpoints import ModelDialect
-from scrubjay.model.errors import InvalidRequest, NotFound
+from scrubjay.model.errors import InvalidRequest, NotFound, ScrubjayError
 from scrubjay.model.scope import Scope
 from scrubjay.model.text import Days, doc
 
@@ -30,6 +30,13 @@ _APART: Final = (
     *("PLANE_TOKEN", "PLANE_PODS", "CARAPACE_SOCKET", "CARAPACE_CONFIG", "COMMAND", "URL", "KEY"),
 )
 """Variables that are no keys of the file, those of programs beside us among them."""
+_SECRETS: Final = {
+    "passphrase": f"{PREFIX}PASSPHRASE",
+    "user_passphrase": f"{PREFIX}USER_PASSPHRASE",
+    "pkcs11_pin": f"{PREFIX}PKCS11_PIN",
+    "extraction.api_key": f"{PREFIX}EXTRACTION_API_KEY",
+}
+"""Variables of what is never in a file, and never shown."""
 Plain = str | int | float | bool | None
 
 
@@ -291,29 +298,59 @@ def read(
     in the XDG data folder and the keys are apart from it, in the XDG configuration folder.
     """
     env = os.environ if environment is None else environment
-    places = {value.key: value for value in _places(env, home)}
-    config = Path(str(places["config"].value))
-    given = _document(config, required=places["config"].where == f"{PREFIX}CONFIG")
-    found = {key.name: _find(key, env, given, config) for key in KEYS}
-    values: dict[str, Any] = {name: one.value for name, one in found.items()}
-    _check_together(values, config)
+    found, wrong = survey(env, home=home)
+    for error in wrong.values():
+        raise error
+    values: dict[str, Any] = {key.name: found[key.name].value for key in KEYS}
     variable = values["openai.api_key_variable"]
     tree: dict[str, Any] = {
-        "data": Path(str(places["data"].value)),
-        "keys": Path(str(places["keys"].value)),
+        "data": Path(str(found["data"].value)),
+        "keys": Path(str(found["keys"].value)),
         "openai": {"api_key": env.get(variable) if variable else None},
         "postgres": {},
-        "extraction": {"api_key": env.get(f"{PREFIX}EXTRACTION_API_KEY")},
-        "passphrase": env.get(f"{PREFIX}PASSPHRASE"),
-        "pkcs11_pin": env.get(f"{PREFIX}PKCS11_PIN"),
-        "user_passphrase": env.get(f"{PREFIX}USER_PASSPHRASE"),
-        "values": (*places.values(), *found.values()),
+        "extraction": {},
+        "values": tuple(found.values()),
     }
+    values |= {name: env.get(one) for name, one in _SECRETS.items()}
     for name, value in values.items():
         table, _, key = name.rpartition(".")
         if value is not None:
             (tree[table] if table else tree)[key] = value
     return msgspec.convert(tree, Settings)
+
+
+def survey(
+    environment: Mapping[str, str] | None = None, *, home: str | os.PathLike[str] | None = None
+) -> tuple[dict[str, Value], dict[str, ScrubjayError]]:
+    """Every value by its key, secrets only as set or not, and the errors by the keys they are of.
+
+    A wrong value is None.
+    """
+    env = os.environ if environment is None else environment
+    found = {value.key: value for value in _places(env, home)}
+    wrong: dict[str, ScrubjayError] = {}
+    config = Path(str(found["config"].value))
+    given: dict[str, Any] = {}
+    try:
+        given = _document(config, required=found["config"].where == f"{PREFIX}CONFIG")
+    except ScrubjayError as error:
+        wrong["config"] = error
+    for name in sorted(given.keys() - {key.name for key in KEYS}):
+        wrong[name] = _unknown(name, config)
+        found[name] = Value(key=name, value=None, source=GivenBy.FILE, where=str(config))
+    for key in KEYS:
+        found[key.name], refused = _find(key, env, given, config)
+        if refused is not None:
+            wrong[key.name] = refused
+    if not wrong:
+        wrong = _wrong_together({name: one.value for name, one in found.items()}, config)
+    named = str(found["openai.api_key_variable"].value or "")
+    for name, variable in {**_SECRETS, "openai.api_key": named}.items():
+        given_by = GivenBy.ENVIRONMENT if env.get(variable) else GivenBy.DEFAULT
+        found[name] = Value(
+            key=name, value="set" if env.get(variable) else "not set", source=given_by
+        )
+    return found, wrong
 
 
 def at_home(home: Path, *, passphrase: str | None = None) -> Settings:
@@ -350,7 +387,7 @@ def _xdg(env: Mapping[str, str], variable: str, default: Path) -> Value:
 
 
 def _document(file: Path, *, required: bool) -> dict[str, Any]:
-    """The values of the file by dotted key; a key that is not one of ours is refused."""
+    """The values of the file by dotted key, unchecked."""
     try:
         text = file.read_text()
     except FileNotFoundError as error:
@@ -371,51 +408,53 @@ def _document(file: Path, *, required: bool) -> dict[str, Any]:
     for name, value in document.items():
         inner = value.items() if isinstance(value, dict) else [("", value)]
         given.update({f"{name}.{sub}".rstrip("."): one for sub, one in inner})
-    known = {key.name for key in KEYS}
-    if unknown := sorted(set(given) - known):
-        from difflib import get_close_matches
-
-        near = get_close_matches(unknown[0], known, n=1)
-        meant = f"; did you mean {near[0]}?" if near else "."
-        raise InvalidRequest(
-            f"{file}: there is no key {unknown[0]}{meant}",
-            hint=f"The keys are: {', '.join(sorted(known))}.",
-        )
     return given
 
 
-def _find(key: SettingField, env: Mapping[str, str], given: Mapping[str, Any], file: Path) -> Value:
-    """The value of a key: of its variable, of the file, or the default."""
+def _unknown(name: str, file: Path) -> InvalidRequest:
+    from difflib import get_close_matches
+
+    known = sorted(key.name for key in KEYS)
+    near = get_close_matches(name, known, n=1)
+    meant = f"; did you mean {near[0]}?" if near else "."
+    return InvalidRequest(
+        f"{file}: there is no key {name}{meant}", hint=f"The keys are: {', '.join(known)}."
+    )
+
+
+def _find(
+    key: SettingField, env: Mapping[str, str], given: Mapping[str, Any], file: Path
+) -> tuple[Value, InvalidRequest | None]:
+    """The value of a key: of its variable, the file or the default; or what is wrong."""
     text = env.get(key.variable)
-    place = key.variable if text else f"{file}: {key.name}"
+    if not text and key.name not in given:
+        return Value(key=key.name, value=key.default, source=GivenBy.DEFAULT), None
+    found = Value(key=key.name, value=None, source=GivenBy.FILE, where=str(file))
+    if text:
+        found = replace(found, source=GivenBy.ENVIRONMENT, where=key.variable)
     try:
-        if text:
-            value, source = key.check(text, strict=False), GivenBy.ENVIRONMENT
-            return Value(key=key.name, value=value, source=source, where=key.variable)
-        if key.name in given:
-            value = key.check(given[key.name])
-            return Value(key=key.name, value=value, source=GivenBy.FILE, where=str(file))
-    except (ValueError, InvalidRequest) as error:
-        raise InvalidRequest(
-            f"{place} must be {key.wants}.",
+        value = key.check(text, strict=False) if text else key.check(given[key.name])
+    except (ValueError, InvalidRequest):
+        return found, InvalidRequest(
+            f"{key.variable if text else f'{file}: {key.name}'} must be {key.wants}.",
             hint=f"Correct it, or remove it: the default is {key.default or 'empty'}.",
-        ) from error
-    return Value(key=key.name, value=key.default, source=GivenBy.DEFAULT)
+        )
+    return replace(found, value=value), None
 
 
-def _check_together(values: Mapping[str, Any], file: Path) -> None:
-    """Refuse an embedder that lacks its endpoint, and half a model to read turns."""
+def _wrong_together(values: Mapping[str, Any], file: Path) -> dict[str, ScrubjayError]:
+    """An embedder that lacks its endpoint, and half a model to read turns, by what is missing."""
+    wrong: dict[str, ScrubjayError] = {}
     needs = ["openai.url", "openai.model", *["openai.dimensions"] * bool(values["openai.shorten"])]
     missing = [key for key in needs if not values[key]]
     if values["embedder"] == EmbedderName.OPENAI and missing:
-        raise InvalidRequest(
-            f"{file}: the embedder openai needs {missing[0]}.",
-            hint="Add it, or choose the embedder static.",
-        )
-    if bool(values["extraction.url"]) != bool(values["extraction.model"]):
-        raise InvalidRequest(
-            f"{file}: extraction needs both url and model.", hint="Add the other, or remove both."
-        )
+        told, hint = f"the embedder openai needs {missing[0]}.", "or choose the embedder static."
+        wrong[missing[0]] = InvalidRequest(f"{file}: {told}", hint=f"Add it, {hint}")
+    halves = ["extraction.url", "extraction.model"]
+    if len(absent := [key for key in halves if not values[key]]) == 1:
+        told, hint = "extraction needs both url and model.", "Add the other, or remove both."
+        wrong[absent[0]] = InvalidRequest(f"{file}: {told}", hint=hint)
+    return wrong
 
 
 def unknown_variables(found: Settings) -> list[str]:

@@ -16,11 +16,12 @@ from scrubjay import bootstrap
 from scrubjay import settings as reading
 from scrubjay.cli import render
 from scrubjay.cli.app import COMPLETE
+from scrubjay.cli.exits import Exit
 from scrubjay.cli.home import confirm, new_passphrase, secret_line, settings
 from scrubjay.cli.parser import JSON, PROGRAM, YES, Option, command
 from scrubjay.cli.render import Output
 from scrubjay.model.errors import InvalidRequest, Locked, NotFound, ScrubjayError
-from scrubjay.settings import GivenBy, Settings, Value
+from scrubjay.settings import GivenBy, Settings
 
 _VARIABLE = "SCRUBJAY_PASSPHRASE"
 _RENEW = Option(
@@ -156,36 +157,31 @@ def lock() -> None:
 
 @command("config show", JSON)
 def show() -> Output:
-    """Show every setting and its source; secrets only as set or not set.
+    """Show every setting with its source, and what is wrong with it; secrets only as set or not.
 
     Example: scrubjay config show
     """
-    found = reading.read()
-    values = list(found.values)
-    secrets = {"passphrase": found.passphrase, "openai.api_key": found.openai.api_key}
-    for key, secret in secrets.items():
-        source = GivenBy.ENVIRONMENT if secret else GivenBy.DEFAULT
-        values.append(Value(key=key, value="set" if secret else "not set", source=source))
-    rows = [
-        (
-            one.key,
-            "" if one.value is None else str(one.value),
-            f"{one.source} ({one.where})" if one.where else one.source.value,
-        )
-        for one in values
-    ]
-
-    def display() -> None:
-        if render.on_terminal():  # most values are defaults, which need no word
-            told = [
-                (key, value + f" ({one.where or one.source})" * (one.source is not GivenBy.DEFAULT))
-                for one, (key, value, _) in zip(values, rows, strict=True)
-            ]
-            render.table(("key", "value"), told, lead=0)
+    found, wrong = reading.survey()
+    terminal = render.on_terminal()  # most values are defaults, which need no word there
+    rows = list[tuple[str, ...]]()
+    for key, one in found.items():
+        value = "" if one.value is None else str(one.value)
+        if key in wrong:
+            value = f"wrong: {wrong[key].message} {wrong[key].hint}"
+        if terminal:
+            given = one.source is not GivenBy.DEFAULT
+            rows.append((key, value + f" ({one.where or one.source})" * given))
         else:
-            render.table(("key", "value", "from"), rows)
-
-    return Output({"values": values}, display)
+            rows.append((key, value, f"{one.source} ({one.where})" if one.where else one.source))
+    columns = ("key", "value") if terminal else ("key", "value", "from")
+    problems = [
+        {"key": key, "problem": error.message, "advice": error.hint} for key, error in wrong.items()
+    ]
+    return Output(
+        {"values": list(found.values()), "problems": problems},
+        lambda: render.table(columns, rows, lead=0 if terminal else -1),
+        code=Exit.USAGE if wrong else Exit.OK,
+    )
 
 
 class Shell(StrEnum):

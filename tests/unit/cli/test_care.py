@@ -282,6 +282,35 @@ def test_config_show_says_where_each_value_comes_from(
     assert "sesame" not in done.out + cli.good("config", "show").out
 
 
+def test_a_wrong_value_is_shown_among_the_others_with_what_to_do(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli.home.mkdir()
+    (cli.home / "config.toml").write_text("scoop = 1\ndrop_days = 'soon'\nidle_seconds = 60\n")
+    monkeypatch.setenv("SCRUBJAY_EMBEDDER", "magic")
+    done = cli("config", "show", "--json")
+    told = {one["key"]: (one["value"], one["source"]) for one in done.json["values"]}
+    assert done.code == 2
+    assert told["idle_seconds"] == (60, "file")
+    assert told["embedder"] == (None, "environment")
+    assert told["drop_days"] == told["scoop"] == (None, "file")
+    assert [one["key"] for one in done.json["problems"]] == ["scoop", "embedder", "drop_days"]
+    assert "the default is static" in done.json["problems"][1]["advice"]
+    lines = cli("config", "show").out.splitlines()
+    (line,) = [one for one in lines if one.startswith("embedder\t")]
+    assert "wrong: SCRUBJAY_EMBEDDER must be one of static, none, openai, encoder." in line
+    assert "magic" not in line
+
+
+def test_a_file_that_is_not_toml_is_shown_as_what_is_wrong_with_it(cli: CommandLine) -> None:
+    cli.home.mkdir()
+    (cli.home / "config.toml").write_text("scope = ?\n")
+    done = cli("config", "show")
+    (line,) = [one for one in done.out.splitlines() if one.startswith("config\t")]
+    assert (done.code, "Correct the TOML" in line) == (2, True)
+    assert "shelf_megabytes\t256" in done.out
+
+
 def test_a_wrong_configuration_is_one_sentence(cli: CommandLine) -> None:
     cli.home.mkdir()
     (cli.home / "config.toml").write_text("scoop = 1\n")
