@@ -33,7 +33,7 @@ from pydantic_ai.models.test import TestModel
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.tools import ToolDefinition
 
-from scrubjay import Actor, Busy, Jay, Kind, NotFound, Origin, Scope
+from scrubjay import Actor, Busy, InvalidRequest, Jay, Kind, NotFound, Origin, Scope
 from scrubjay.pydantic_ai import AgentMemory, LongTermMemory, MemoryConfig, MemoryType, reads_web
 from scrubjay.surfaces.initrunner.memory import sanitized
 from scrubjay.surfaces.initrunner.roles import EpisodicConfig, ProceduralConfig, SemanticConfig
@@ -515,6 +515,37 @@ def test_a_handle_that_is_open_already_can_be_given(
     given.close()
     assert jay.count() == 1  # closing the capability left the handle open
     assert AgentMemory(jay).memory.jay is jay
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"scope": "a b"}, "scope"),
+        ({"scope": None}, "scope"),
+        ({"config": {"max_memories": 5}}, "config"),
+        ({"config": MemoryConfig(semantic=SemanticConfig(max_memories=0))}, "semantic"),
+        ({"reads_web": "browser"}, "reads_web"),
+    ],
+    ids=["scope", "no scope", "a dict", "a limit", "no function"],
+)
+def test_wrong_arguments_are_refused_before_anything_is_opened(
+    tmp_path: Path, given: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(InvalidRequest, match=named):
+        AgentMemory(**{"scope": "alice", "home": tmp_path / "home", **given})
+    assert not (tmp_path / "home").exists()
+
+
+def test_what_an_open_memory_has_already_is_refused(
+    tmp_path: Path, capability: AgentMemory
+) -> None:
+    memory = capability.memory
+    with pytest.raises(InvalidRequest, match="home"):
+        AgentMemory(memory.jay, home=tmp_path)
+    with pytest.raises(InvalidRequest, match="config"):
+        AgentMemory(memory, config=MemoryConfig())
+    with pytest.raises(InvalidRequest, match="max_memories"):
+        LongTermMemory(memory.jay, MemoryConfig(max_memories=0))
 
 
 # -- taint: whatever way the text of strangers comes -----------------------------------------------

@@ -31,11 +31,11 @@ from scrubjay import settings as reading
 from scrubjay.conversation.capture import sound
 from scrubjay.conversation.taint import reads_web
 from scrubjay.handle import Jay
-from scrubjay.model.errors import ScrubjayError
+from scrubjay.model.errors import InvalidRequest, ScrubjayError
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.scope import Scope
 from scrubjay.surfaces.initrunner.memory import GENERAL, LongTermMemory, WrongType
-from scrubjay.surfaces.initrunner.roles import MemoryConfig, MemoryType
+from scrubjay.surfaces.initrunner.roles import MemoryConfig, MemoryType, check_config
 
 TOOLS: Final = ("remember", "recall", "list_memories", "learn_procedure", "record_episode")
 P = ParamSpec("P")
@@ -49,6 +49,8 @@ class AgentMemory(AbstractCapability[Any]):
     `scope` is the name of a scope, made by the first write, or an open handle. A tool that reads
     the web taints the session: what the agent stores from then on is trusted no more than the web,
     and a procedure it learns waits for a person. With `record` every run is recorded as a turn.
+
+    InvalidRequest for wrong arguments.
     """
 
     def __init__(
@@ -61,14 +63,21 @@ class AgentMemory(AbstractCapability[Any]):
         record: bool = False,
     ) -> None:
         self._own: Jay | None = None
+        if not callable(reads_web):
+            raise InvalidRequest("reads_web: it must be a function of a tool's name.")
+        if home is not None and isinstance(scope, Jay | LongTermMemory):
+            raise InvalidRequest("home: it is for the name of a scope; this one is open already.")
         match scope:
             case LongTermMemory():
+                if config is not None:
+                    raise InvalidRequest("config: a LongTermMemory has one already.")
                 self.memory = scope
             case Jay():
                 self.memory = LongTermMemory(scope, config)
             case _:
+                name, config = Scope.parse(scope), check_config(config)
                 kernel = bootstrap.build(reading.read(home=home))
-                self._own = Jay(kernel, Scope.parse(scope), actor=Actor.AGENT)
+                self._own = Jay(kernel, name, actor=Actor.AGENT)
                 self.memory = LongTermMemory(self._own, config)
         self._reads_web = reads_web
         self._record = record

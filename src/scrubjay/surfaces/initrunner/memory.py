@@ -22,7 +22,7 @@ from scrubjay.model.pages import PAGE_LIMIT, every
 from scrubjay.model.requests import RECALL_LIMIT
 from scrubjay.model.retention import KindLimit
 from scrubjay.surfaces.initrunner.embeddings import EmbeddingRecord
-from scrubjay.surfaces.initrunner.roles import MemoryConfig, MemoryType
+from scrubjay.surfaces.initrunner.roles import MemoryConfig, MemoryType, check_config
 
 GENERAL: Final = "general"
 CONSOLIDATED: Final = "consolidated"
@@ -85,7 +85,7 @@ class LongTermMemory:
         self, jay: Jay, config: MemoryConfig | None = None, embedded: EmbeddingRecord | None = None
     ) -> None:
         self.jay = jay
-        self.config = config or MemoryConfig()
+        self.config = check_config(config)
         self._embedded = embedded
         self._capped = False
         self.taint = SessionTaint(jay.mark_tainted)

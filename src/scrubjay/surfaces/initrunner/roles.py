@@ -245,6 +245,21 @@ def check_name(name: str) -> None:
         )
 
 
+def check_config(config: MemoryConfig | None) -> MemoryConfig:
+    """The config within its limits, which constructing one does not check; InvalidRequest if not.
+
+    None is the default one.
+    """
+    if config is None:
+        return MemoryConfig()
+    if not isinstance(config, MemoryConfig):
+        raise InvalidRequest("config: it must be a MemoryConfig.")
+    try:
+        return msgspec.convert(msgspec.to_builtins(config), MemoryConfig)
+    except msgspec.ValidationError as error:
+        raise InvalidRequest(f"config: {error}.") from error
+
+
 # -- reading -------------------------------------------------------------------------------------
 
 
