@@ -523,3 +523,63 @@ def test_a_client_that_is_gone_ends_the_server_without_a_traceback(tmp_path):
             server.stdin.close()
         assert server.stderr.read() == b""
         assert server.wait() == 0
+
+
+def test_calls_that_are_open_when_stdin_ends_are_answered(tmp_path):
+    env = {**os.environ, "SCRUBJAY_HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "scrubjay", "mcp"]
+    pipe = subprocess.PIPE
+    hello = {
+        "protocolVersion": REVISIONS["legacy"],
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    }
+    with processes.running(command, env=env, stdin=pipe, stdout=pipe, stderr=pipe) as server:
+        assert server.stdout is not None
+        assert server.stderr is not None
+        _write(server, {"id": "hello", "method": "initialize", "params": hello})
+        _write(server, {"method": "notifications/initialized"})
+        for number in range(8):
+            given = {"content": f"Alice saw the number {number}", "key": f"k{number}"}
+            params = {"name": "memory_store", "arguments": given}
+            _write(server, {"id": number, "method": "tools/call", "params": params})
+        assert server.stdin is not None
+        server.stdin.close()
+        answers = {one["id"]: one for one in map(json.loads, server.stdout)}
+        assert server.stderr.read() == b""
+        assert server.wait() == 0
+    assert answers.keys() == {"hello", *range(8)}
+    told = {
+        one["result"]["structuredContent"]["id"] for name, one in answers.items() if name != "hello"
+    }
+    with scrubjay.open(home=tmp_path, create=False) as jay:
+        assert told == {memory.id for memory in jay.browse()}
+
+
+def test_a_call_that_waits_for_a_client_that_closed_stdin_holds_up_nothing(tmp_path):
+    with scrubjay.open(home=tmp_path) as jay:
+        jay.retain("Alice drinks green tea")
+    env = {**os.environ, "SCRUBJAY_HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "scrubjay", "mcp"]
+    pipe = subprocess.PIPE
+    hello = {
+        "protocolVersion": REVISIONS["legacy"],
+        "capabilities": {"elicitation": {}},
+        "clientInfo": {"name": "t", "version": "1"},
+    }
+    with processes.running(command, env=env, stdin=pipe, stdout=pipe, stderr=pipe) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        assert server.stderr is not None
+        _write(server, {"id": 0, "method": "initialize", "params": hello})
+        _write(server, {"method": "notifications/initialized"})
+        params = {"name": "memory_forget", "arguments": {"query": "green tea"}}
+        _write(server, {"id": 1, "method": "tools/call", "params": params})
+        assert json.loads(server.stdout.readline())["id"] == 0
+        assert json.loads(server.stdout.readline())["method"] == "elicitation/create"
+        server.stdin.close()
+        assert not [one for one in map(json.loads, server.stdout) if "result" in one]
+        assert server.stderr.read() == b""
+        assert server.wait() == 0
+    with scrubjay.open(home=tmp_path, create=False) as jay:
+        assert jay.count() == 1

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import anyio
+import mcp_types as wire
 from mcp.server.mcpserver import Context
 from mcp.server.stdio import stdio_server
+from mcp.shared._context_streams import ContextSendStream
 from mcp.shared.message import SessionMessage
-from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError
 from msgspec.structs import replace
 from pydantic import ValidationError
 
@@ -27,6 +28,8 @@ from scrubjay.surfaces.mcp.tools import MemoryTool
 from scrubjay.verbs import VERBS
 
 T = TypeVar("T")
+DRAIN_SECONDS: Final = 30.0
+"""Timeout of the answers to what was asked before stdin ended."""
 
 
 class LocalDoor:
@@ -75,26 +78,69 @@ def serve(engine: Kernel, clock: Clock, scope: Scope, *, read_only: bool = False
     anyio.run(answer)
 
 
+class _Answers(ContextSendStream[SessionMessage]):
+    """The stream of answers, which knows what is still to be answered."""
+
+    def __init__(self, stream: ContextSendStream[SessionMessage]) -> None:
+        super().__init__(stream._inner)
+        self.asked = set[object]()
+        self.asking = set[object]()
+        self._changed = anyio.Event()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def send(self, item: SessionMessage) -> None:
+        """Send one, and note it."""
+        await super().send(item)
+        _note(item.message, self.asking, self.asked)
+        self._changed.set()
+
+    async def settled(self) -> None:
+        """Wait until every request is answered but those that wait for the client themselves."""
+        while len(self.asked) > len(self.asking):
+            self._changed = anyio.Event()
+            await self._changed.wait()
+
+
+def _note(message: wire.JSONRPCMessage, asked: set[object], answered: set[object]) -> None:
+    """Note what one side says: a request, which it may cancel, or an answer to the other's."""
+    match message:
+        case wire.JSONRPCRequest(id=name):
+            asked.add(name)
+        case wire.JSONRPCResponse(id=name) | wire.JSONRPCError(id=name):
+            answered.discard(name)
+        case wire.JSONRPCNotification(params={"requestId": name}):
+            asked.discard(name)
+
+
 async def _run(server: MemoryServer) -> None:
-    """Serve until stdin ends; a line that is no message is answered, which the SDK leaves out."""
+    """Serve until stdin ends and what was asked before is answered.
+
+    A line that is no message is answered, too, which the SDK leaves out.
+    """
     inner = server._lowlevel_server  # as its own `run_stdio_async`, which takes no streams
-    async with stdio_server() as (lines, answers), anyio.create_task_group() as tasks:
+    async with stdio_server() as (lines, written), anyio.create_task_group() as tasks:
         send, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        answers = _Answers(written)
 
         async def sort() -> None:
             async with send:
                 async for line in lines:
                     if isinstance(line, SessionMessage):
+                        _note(line.message, answers.asked, answers.asking)
                         await send.send(line)
                     elif (refused := refusal_of(line)) is not None:
                         await answers.send(SessionMessage(refused))
+                with anyio.move_on_after(DRAIN_SECONDS):
+                    await answers.settled()
 
         tasks.start_soon(sort)
         await inner.run(messages, answers, inner.create_initialization_options())
         tasks.cancel_scope.cancel()
 
 
-def refusal_of(error: Exception) -> JSONRPCError | None:
+def refusal_of(error: Exception) -> wire.JSONRPCError | None:
     """The answer to a line that is no message, under its id if that can be read.
 
     None if it asks for no answer.
@@ -107,7 +153,8 @@ def refusal_of(error: Exception) -> JSONRPCError | None:
     if isinstance(asked, bool) or not isinstance(asked, int | str) or not str(asked).isprintable():
         asked = None
     told = "The line is no message of JSON-RPC, or holds half a character."
-    return JSONRPCError(jsonrpc="2.0", id=asked, error=ErrorData(code=PARSE_ERROR, message=told))
+    refused = wire.ErrorData(code=wire.PARSE_ERROR, message=told)
+    return wire.JSONRPCError(jsonrpc="2.0", id=asked, error=refused)
 
 
 def _object(given: object) -> dict[str, object] | None:
