@@ -105,7 +105,7 @@ def _pieces(distiller: Distiller, turn: Turn) -> Sequence[Piece]:
 def read_turn(opened: OpenScope, view: View, turn_id: str) -> Turn:
     """The turn with this id; NotFound if there is none."""
     if (row := living(view, _TURN, opened.row_id(turn_id))) is None:
-        raise NotFound("There is no such turn in this scope.")
+        raise NotFound(f"There is no turn {turn_id} in {opened.scope}.")
     return opened.unseal_turn(row)
 
 

@@ -141,10 +141,10 @@ def forget(
         if expected is not None:
             # A row says which state it is, damaged or not.
             if (row := living(tx, Collection.MEMORY, ids[0])) is None:
-                raise not_here(request.ids[0])
+                raise not_here(opened, request.ids[0])
             check_expected((row.born, row.version), expected)
         everything = _with_rests(opened, tx, request, ids)
-        named, already = _known(tx, request, everything, turns_only=turns_only)
+        named, already = _known(opened, tx, request, everything, turns_only=turns_only)
         doomed, copies = closure(opened, tx, named), Copies()
         if request.copies:
             doomed, copies = _doomed(opened, tx, request, named, before)
@@ -514,7 +514,9 @@ def _check_confirmed(opened: OpenScope, request: Forget, doomed: Targets, copies
         )
 
 
-def _known(tx: Tx, request: Forget, ids: list[bytes], *, turns_only: bool) -> tuple[Targets, int]:
+def _known(
+    opened: OpenScope, tx: Tx, request: Forget, ids: list[bytes], *, turns_only: bool
+) -> tuple[Targets, int]:
     """The rows to erase, and how many were erased before.
 
     Refuses an unknown id, unless `unseen` ones are allowed.
@@ -532,7 +534,7 @@ def _known(tx: Tx, request: Forget, ids: list[bytes], *, turns_only: bool) -> tu
         elif request.unseen or tx.row(Collection.MEMORY, row_id) is not None:
             tx.bury([row_id])
         else:
-            raise not_here(request.ids[place])
+            raise not_here(opened, request.ids[place])
     return found, already
 
 

@@ -40,7 +40,7 @@ def get(
     if memory is not None and as_of is not None and not memory.visible(as_of):
         memory = None
     if memory is None or (as_of is None and memory.expired(opened.ports.clock.now())):
-        raise not_here(public_id)
+        raise not_here(opened, public_id)
     return memory
 
 
@@ -53,13 +53,13 @@ def _check_given(opened: OpenScope, view: View, actor: Actor) -> None:
 def read_live(opened: OpenScope, view: View, public_id: str) -> Memory:
     """The memory with this id, superseded or not; NotFound if it does not exist."""
     if (memory := opened.peek(view, public_id)) is None:
-        raise not_here(public_id)
+        raise not_here(opened, public_id)
     return memory
 
 
-def not_here(public_id: str) -> NotFound:
-    """The error for an id with no memory in this scope."""
-    return NotFound(f"There is no memory {public_id} in this scope.")
+def not_here(opened: OpenScope, public_id: str) -> NotFound:
+    """The error for an id with no memory in the scope."""
+    return NotFound(f"There is no memory {public_id} in {opened.scope}.")
 
 
 def counter(opened: OpenScope, public_id: str, *, actor: Actor = Actor.USER) -> RecallCounter:
@@ -128,7 +128,7 @@ def history(opened: OpenScope, public_id: str, *, actor: Actor = Actor.USER) -> 
     chain = opened.read(look)
     opened.note_read("history", actor)
     if not chain:
-        raise not_here(public_id)
+        raise not_here(opened, public_id)
     return chain
 
 

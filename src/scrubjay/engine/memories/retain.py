@@ -206,7 +206,7 @@ def supersede(opened: OpenScope, request: Supersede, caller: Caller) -> Retained
             return receipt
         old = read_live(opened, tx, request.id)
         if old.expired(now):
-            raise not_here(request.id)
+            raise not_here(opened, request.id)
         origin = sessions.trusted(opened, tx, request.session, Origin(request.origin))
         if not old.live:
             raise Conflict(
