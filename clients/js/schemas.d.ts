@@ -1044,6 +1044,10 @@ export interface Preview {
   documents: number;
   /** The nearest other memories: they may say it in other words, and stay. */
   near: Memory[];
+  /** Whether copies are among what would be erased. */
+  with_copies: boolean;
+  /** Whether `copies` go only with the token: more than 100, or one is trusted more. */
+  asks: boolean;
 }
 
 export interface PreviewRequest {

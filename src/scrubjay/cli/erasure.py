@@ -75,7 +75,7 @@ def forget(
         with suppress(NeedsConfirmation):  # one is only the beginning of an id
             return erased(jay.forget(ids), receipt)
     shown = jay.preview(ids, **target)
-    copies = shown.copies if target.get("copies") else ()
+    copies = shown.copies if shown.with_copies else ()
     everything = (*shown.memories, *shown.others, *copies)
     if dry_run:
         return Output(shown, lambda: render.memories(everything))
@@ -84,12 +84,9 @@ def forget(
             say(f"  {memory.id}  {render.piece(memory.content)}")
         if len(everything) > _SHOWN:
             say(f"  and {len(everything) - _SHOWN:,} more")
-    with_them = f", with {len(shown.others):,} that go with them" * bool(shown.others)
-    if target.get("copies"):
-        sentences = render.plural(len(shown.sentences), "sentence")
-        with_them += f", {len(copies):,} that say the same, and {sentences} of turns"
-    number = render.plural(len(shown.memories), "memory")
-    confirm(f"This erases {number} for good{with_them}.", yes=yes)
+    if not shown.with_copies and (shown.copies or shown.sentences):
+        say("It is said elsewhere, too; with --copies that goes along.")
+    confirm(f"This erases for good: {shown.in_words()}.", yes=yes)
     return erased(jay.forget(ids, **target, confirm=shown.token), receipt)
 
 

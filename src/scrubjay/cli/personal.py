@@ -218,11 +218,13 @@ def forget(*, yes: bool = False, scope: str | None = None, **target: Any) -> Out
             for one in gone.matches:
                 say(f"  {one.memory_id}  {render.piece(one.content)}")
             number = render.plural(len(gone.matches), "memory")
-            confirm(f"This erases {number} for good.", yes=yes)
+            copies = f", and {gone.copies:,} more that say the same" * bool(gone.copies)
+            confirm(f"This erases {number} for good{copies}.", yes=yes)
             target |= {"confirm_matches": True}
             gone = me.forget(target=target, confirmation_token=gone.confirmation_token)
     sentence = f"Erased {render.plural(gone.deleted_count, 'memory')}: {gone.audit_id}."
-    return Output(gone, partial(say, sentence))
+    notes = [f"{gone.copies:,} of them said the same, or had it cut out."] if gone.copies else []
+    return Output(gone, partial(say, sentence), notes)
 
 
 @command("personal destroy", YES, SCOPE, JSON)

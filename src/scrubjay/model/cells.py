@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -79,6 +80,16 @@ def texts(value: Json, change: Callable[[str], str]) -> Json:
         case Mapping():
             return {name: texts(one, change) for name, one in value.items()}
     return value
+
+
+def within_json(text: str, change: Callable[[str], str]) -> str:
+    """A text changed; one that is JSON, such as the arguments of a tool call, stays JSON."""
+    if text.startswith(("{", "[")):
+        with suppress(ValueError, RecursionError):
+            told = json.loads(text)
+            changed = texts(told, lambda inner: within_json(inner, change))
+            text = text if changed == told else _compact(changed)
+    return change(text)
 
 
 def words(value: Json) -> str:

@@ -361,9 +361,28 @@ class Preview(Result, frozen=True, kw_only=True):
         tuple[Memory, ...],
         doc("The nearest other memories: they may say it in other words, and stay."),
     ] = ()
+    with_copies: Annotated[bool, doc("Whether copies are among what would be erased.")] = False
+    asks: Annotated[
+        bool,
+        doc("Whether `copies` go only with the token: more than 100, or one is trusted more."),
+    ] = False
 
     def __len__(self) -> int:
         return len(self.memories) + len(self.others)
+
+    def __bool__(self) -> bool:
+        return bool(len(self) or self.entries or self.documents)
+
+    def in_words(self) -> str:
+        """What would be erased, in numbers, for the question to a person."""
+        named = len(self.memories)
+        beside = [("earlier or derived", len(self.others)), ("messages", self.entries)]
+        beside += [("documents", self.documents)]
+        if self.with_copies:
+            beside += [("others that say it", len(self.copies))]
+            beside += [("sentences that say it", len(self.sentences))]
+        told = "; ".join(f"{name}: {number:,}" for name, number in beside if number)
+        return f"{named:,} {'memory' if named == 1 else 'memories'}{f' ({told})' if told else ''}"
 
 
 class Purged(Result, frozen=True, kw_only=True):

@@ -30,6 +30,9 @@ def roles_of(asked: dict[str, Any]) -> list[str]:
     return [message["role"] for message in asked["messages"]]
 
 
+TEA = "Alice drinks oolong tea every morning"
+
+
 # -- chat ------------------------------------------------------------------------------------------
 
 
@@ -206,10 +209,38 @@ def test_memories_can_be_seen_and_forgotten_within_a_conversation(scene: Scene) 
     assert sum("Bob drinks mate" in line for line in lines) >= 3
     assert any(line.startswith("#1 [semantic:general]") for line in lines)
     assert any(line.startswith("> [Type: semantic") or "Score:" in line for line in lines)
-    assert "Forgotten (id=1)." in done.out
+    assert "Forgotten (id=1): 1 memory." in done.out
     assert "There is no memory 9." in done.out
     assert "Alice" not in done.out.split("Forgotten")[1]
     assert not scene.model.requests
+
+
+def test_what_is_forgotten_goes_out_of_the_conversation_and_the_model_is_not_told_it_again(
+    scene: Scene,
+) -> None:
+    scene.model.says = remembering
+    typed = f"Note: {TEA}\n{TEA}.\nWhat does Alice drink?\n/forget 1\nHello\nexit\n"
+    done = scene.run("chat", "--session", "mine", stdin=typed)
+    assert "Forgotten (id=1): 1 memory (sentences that say it: 6)." in done.out
+    assert "oolong" in scene.model.told(-2)
+    assert "oolong" not in json.dumps(scene.model.requests[-1])
+    scene.run("chat", "--session", "mine", stdin="And now?\nexit\n")
+    assert roles_of(scene.model.requests[-2])[-1] == "user"
+    assert "oolong" not in json.dumps(scene.model.requests[-2:])
+    with scene.opened() as agent:
+        assert "oolong" not in agent.memory.jay.export().content.decode()
+
+
+def test_what_the_user_said_is_taken_along_with_a_page_only_after_a_question(scene: Scene) -> None:
+    with scene.opened() as agent:
+        agent.memory.jay.retain(TEA, origin=Origin.WEB)
+        agent.memory.jay.retain(f"{TEA}!", id="own")
+    done = scene.run("chat", stdin="/forget 1\nno\n/memories\n/forget 1\nyes\n/memories\nexit\n")
+    _, left, gone, _ = done.out.split("others that say it: 1")
+    assert "Nothing was erased." in left
+    assert left.count(TEA) == 2
+    assert "Forgotten (id=1): 1 memory (" in done.out
+    assert TEA not in gone
 
 
 def test_before_anything_is_stored_the_commands_within_say_so(scene: Scene) -> None:

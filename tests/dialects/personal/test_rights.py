@@ -8,11 +8,13 @@ import pytest
 from msgspec.structs import force_setattr
 
 from scrubjay.access import Grant
+from scrubjay.model.conversations import Append
 from scrubjay.model.origin import Actor
-from scrubjay.model.scope import Quota
+from scrubjay.model.scope import Quota, Scope
 from tests.dialects.personal.conftest import Person
 
 TEA = "Alice prefers green tea"
+DRINK = "Alice drinks oolong tea every morning"
 
 
 def destroyed(alice: Person) -> Any:
@@ -173,6 +175,26 @@ def test_while_it_is_restricted_the_owner_sees_exports_and_forgets(alice: Person
     assert alice.owner.refused("retrieve", query="tea") == (423, "restricted")
     assert TEA in alice.owner.send("/v1/export").text
     assert alice.owner.do("forget", target={"memory_ids": [made]})["deleted_count"] == 1
+
+
+@pytest.mark.parametrize("steps", ["by id", "by query"])
+def test_a_forgotten_memory_is_cut_out_of_what_the_owner_said(alice: Person, steps: str) -> None:
+    made = alice.store(DRINK)
+    scope, rest = Scope.parse(alice.scope), "The weather is fine in Rome today."
+    alice.engine.append(scope, Append("talk", [{"body": {"text": f"{rest} {DRINK}!"}}]))
+    if steps == "by id":
+        gone = alice.owner.do("forget", target={"memory_ids": [made]})
+    else:
+        target: dict[str, Any] = {"query": "What does Alice drink?"}
+        shown = alice.owner.do("forget", target=target)
+        assert (shown["deleted_count"], shown["copies"]) == (0, 1)
+        target["confirm_matches"] = True
+        token = shown["confirmation_token"]
+        gone = alice.owner.do("forget", target=target, confirmation_token=token)
+    assert gone["copies"] == 1
+    exported = alice.owner.send("/v1/export").text
+    assert "oolong" not in exported
+    assert rest in exported
 
 
 def test_the_milder_freeze_stops_writes_only(alice: Person) -> None:

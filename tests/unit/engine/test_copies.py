@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
 from scrubjay.engine import Kernel
-from scrubjay.model.conversations import Append
+from scrubjay.model.conversations import Append, ReadConversation
 from scrubjay.model.documents import Put
 from scrubjay.model.errors import Conflict, NeedsConfirmation
 from scrubjay.model.memory import Kind
@@ -77,6 +80,37 @@ def test_a_fact_that_an_answer_introduces_is_gone_with_its_copies(
     assert "Ames" not in everywhere(engine)
     assert "Ames" not in engine.export(ALICE).content.decode()
     assert engine.verify(ALICE).sound
+
+
+def test_a_message_that_a_sentence_is_cut_out_of_is_still_one_that_a_model_takes(
+    engine: Kernel,
+) -> None:
+    """The arguments of a call are JSON in a text, and stay that; no text is left empty."""
+    fact, called = retain(engine, FACT), {"content": FACT, "tags": ["health"], "of": {"who": FACT}}
+    body = {"text": f"{FACT}.", "arguments": json.dumps(called), "broken": f'{{"a": "{FACT}'}
+    key = json.dumps({FACT: True})
+    engine.append(ALICE, Append("talk", [{"body": {**body, "key": key}}]))
+    assert forget(engine, fact, copies=True).copies == 5
+    (entry,) = engine.conversation(ALICE, ReadConversation("talk")).entries
+    left: Any = entry.body
+    assert left["text"] == "[…]"
+    cut = {"content": "[…]", "tags": ["health"], "of": {"who": "[…]"}}
+    assert json.loads(left["arguments"]) == cut
+    assert "Ames" not in engine.export(ALICE).content.decode()
+
+
+def test_a_preview_says_in_numbers_what_goes_and_whether_copies_go_only_with_its_token(
+    engine: Kernel,
+) -> None:
+    page = retain(engine, FACT, origin=Origin.WEB)
+    engine.append(ALICE, Append("talk", [{"body": {"text": FACT}}]))
+    assert preview(engine, page).in_words() == "1 memory"
+    shown = preview(engine, page, copies=True)
+    assert (shown.asks, shown.in_words()) == (True, "1 memory (sentences that say it: 1)")
+    engine.append(ALICE, Append("other", [{"body": {"text": "hello"}}]))
+    alone = engine.preview(ALICE, Forget(session="other"))
+    assert bool(alone)
+    assert "messages: " in alone.in_words()
 
 
 def test_a_statement_goes_with_the_sentence_that_it_tells_in_other_words(engine: Kernel) -> None:

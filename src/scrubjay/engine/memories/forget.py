@@ -24,7 +24,7 @@ from scrubjay.engine.search import manifest
 from scrubjay.model import cells
 from scrubjay.model.conversations import Conversation, DeleteConversation, Entry, rest_of
 from scrubjay.model.documents import Document
-from scrubjay.model.echo import SHORTEST, SentenceMatcher, plain_words, sentences
+from scrubjay.model.echo import GAP, SHORTEST, SentenceMatcher, plain_words, sentences
 from scrubjay.model.errors import Busy, Conflict, Full, InvalidRequest, NeedsConfirmation
 from scrubjay.model.memory import Edition, Json, Kind, Memory, wording
 from scrubjay.model.origin import Actor, Origin
@@ -101,6 +101,11 @@ class Copies(Targets):
 
     def __len__(self) -> int:
         return len(self.memories) + len(self.sentences)
+
+    @property
+    def asks(self) -> bool:
+        """Whether they go only with the confirmation of a preview."""
+        return self.trusted_more or len(self) > COPIES
 
 
 class ErasureResult(Struct):
@@ -195,6 +200,8 @@ def preview(opened: OpenScope, request: Forget, caller: Caller) -> Preview:
             documents=len(doomed.documents) - len(doomed.documents.keys() & doomed.rests.keys()),
             copies=tuple(map(opened.unseal, copies.memories.values())),
             sentences=tuple(copies.sentences),
+            with_copies=request.copies,
+            asks=copies.asks,
         )
 
     found = opened.read(look)
@@ -391,9 +398,10 @@ def _cut_copies(
     def without(text: str) -> str:
         rest, sentences = matcher.cut(text)
         said.extend(sentences)
-        return rest
+        # No model takes a message without a text.
+        return GAP if sentences and not rest and isinstance(one, Entry) else rest
 
-    changed = cells.texts(_texts(one), without)
+    changed = cells.texts(_texts(one), lambda text: cells.within_json(text, without))
     if not said or not isinstance(changed, dict):
         return False
     origin = Origin.AGENT if isinstance(one, Conversation) else one.origin
@@ -499,7 +507,7 @@ def _check_confirmed(opened: OpenScope, request: Forget, doomed: Targets, copies
                 "Forget by query needs the token of a preview.",
                 hint="Look at preview(…) and repeat the call with confirm=preview.token.",
             )
-        if copies.trusted_more or len(copies) > COPIES:
+        if copies.asks:
             why = "some are trusted more" if copies.trusted_more else f"at most {COPIES} go unseen"
             raise NeedsConfirmation(
                 f"Erasing {len(copies):,} copies needs the confirmation of a preview: {why}.",

@@ -142,8 +142,7 @@ class Chat:
 
     def _memories(self, words: str) -> None:
         memory = self._agent.memory
-        found = [memory.recall(words)] if words else map(listed, memory.newest(limit=20))
-        for told in found:
+        for told in [memory.recall(words)] if words else map(listed, memory.newest(limit=20)):
             self._terminal.show(told)
 
     def _forget(self, number: str) -> None:
@@ -153,12 +152,19 @@ class Chat:
         if found is None:
             self._terminal.show(f"There is no memory {number or '(give its number)'}.")
             return
-        memory.jay.forget([found.id])
-        self._terminal.show(f"Forgotten (id={found.number}).")
+        shown = memory.jay.preview([found.id], copies=True)
+        if shown.asks:
+            self._terminal.show(f"This erases for good: {shown.in_words()}. yes or no?")
+            if (self._terminal.ask() or "").strip().lower() not in ("y", "yes"):
+                self._terminal.show("Nothing was erased.")
+                return
+        memory.jay.forget([found.id], copies=True, confirm=shown.token)
+        if self._agent.sessions is not None:  # the model is told the history of messages
+            self._history = self._agent.sessions.load(self._after or self._session)
+        self._terminal.show(f"Forgotten (id={found.number}): {shown.in_words()}.")
 
     def _brief(self, _: str) -> None:
-        brief = self._agent.memory.jay.brief().markdown
-        self._terminal.show(brief or "Nothing is remembered yet.")
+        self._terminal.show(self._agent.memory.jay.brief().markdown or "Nothing is remembered yet.")
 
 
 def listed(one: Memory) -> str:

@@ -122,6 +122,7 @@ class Sessions:
     def __init__(self, jay: Jay, agent: str, *, most: int = 10, resumed: int = 20) -> None:
         self._jay = jay
         self._agent = agent
+        self._where: dict[str, Json] = {"agent": agent}
         self._most = most
         self._resumed = resumed
         self._open: dict[str, None] = {}
@@ -156,7 +157,7 @@ class Sessions:
         return True
 
     def _about(self, *, is_open: bool) -> dict[str, Json]:
-        return {"agent": self._agent} | ({_OPEN: True} if is_open else {})
+        return self._where | ({_OPEN: True} if is_open else {})
 
     def load(self, session: str) -> list[ModelMessage]:
         """The last messages of a session, beginning with a request; none if it is not there.
@@ -188,10 +189,9 @@ class Sessions:
 
     def listed(self, limit: int = 20) -> Sequence[Conversation]:
         """The sessions of the agent, the last written first, with title, time and count."""
-        try:
+        with suppress(NotFound):
             return self._jay.conversations(where=self._where, limit=limit).data
-        except NotFound:
-            return ()
+        return ()
 
     def prune(self) -> int:
         """On leaving: erase all but the newest sessions; returns how many. Never raises.
@@ -209,10 +209,9 @@ class Sessions:
                 if _OPEN not in one.metadata or one.updated_at < known[0].updated_at - _ABANDONED:
                     self._jay.delete_conversation(one.name)
                     erased += 1
-        except NotFound:  # nothing was ever stored
-            pass
         except Exception as error:  # seam: what could not be erased now is erased next time
-            _failed("Failed to prune sessions", error)
+            if not isinstance(error, NotFound):  # nothing was ever stored
+                _failed("Failed to prune sessions", error)
         return erased
 
     def clear(self) -> None:
@@ -241,15 +240,10 @@ class Sessions:
             self._jay.append(session, part, title=title, metadata=about | rest)
         return bool(entries)
 
-    @property
-    def _where(self) -> dict[str, Json]:
-        return {"agent": self._agent}
-
     def _found(self, session: str) -> Conversation | None:
-        try:
+        with suppress(NotFound):
             return self._jay.conversation(session, limit=0).conversation
-        except NotFound:
-            return None
+        return None
 
 
 def _failed(event: str, error: Exception) -> Literal[False]:

@@ -153,7 +153,7 @@ class MemoryServer(MCPServer[Any]):
             if context.input_responses:
                 values[CONFIRM] = _agreed(context.input_responses.get(CONFIRM), context)
             result, note = await self._perform(tool, values, context)
-            if isinstance(result, Preview) and len(result) and _may_ask(context):
+            if isinstance(result, Preview) and result and _may_ask(context):
                 if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
                     return _question(result)
                 asked = None
@@ -301,7 +301,7 @@ def _may_ask(context: Context[Any, Any]) -> bool:
 
 def _told(found: Preview) -> str:
     shown = "\n".join(one_line(one.content, most=_SHOWN_CHARS) for one in found.memories[:_SHOWN])
-    return f"Erase {len(found)} memories for good?\n{shown}"
+    return f"Erase for good: {found.in_words()}?\n{shown}"
 
 
 def _question(found: Preview) -> InputRequiredResult:

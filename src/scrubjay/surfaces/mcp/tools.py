@@ -166,7 +166,7 @@ def _texts(result: Any) -> tuple[str, ...]:
         case Retained():
             return (_KNOWN[result.outcome].format(id=result.id),)
         case Preview():
-            return (_preview(result),)
+            return _preview(result)
         case Erasure():
             return (f"Erased for good: {result.erased}, {result.derived} of them derived.",)
         case Struct():
@@ -185,14 +185,13 @@ def _listed(memories: Iterable[Memory]) -> tuple[str, ...]:
     return (fenced(*memories), f"The ids of these lines, in their order: {ids}") if ids else ()
 
 
-def _preview(found: Preview) -> str:
-    if not len(found):
-        return "Nothing matches; there is nothing to erase."
+def _preview(found: Preview) -> tuple[str, ...]:
+    if not found:
+        return ("Nothing matches; there is nothing to erase.",)
     return (
-        f"{fenced(*found.memories)}"
-        f"These {len(found)} would be erased for good, with earlier versions and what was derived "
-        "from them. Nothing was erased yet. Ask the user; if they agree, call again with the same "
-        f"arguments and confirm={found.token}"
+        *_listed(found.memories),
+        f"This would be erased for good: {found.in_words()}. Nothing was erased yet. Ask the user; "
+        f"if they agree, call again with the same arguments and confirm={found.token}",
     )
 
 
@@ -310,11 +309,12 @@ TOOLS: Final = {
         MemoryTool(
             name="memory_forget",
             title="Forget memories",
-            about="Erase memories for good, by exactly one of ids, session, tags, before or query. "
-            "The first call shows what would be erased and gives a token; nothing is erased until "
-            "a call has it as `confirm`. Ask the user before that.",
+            about="Erase memories for good, by exactly one of ids, session, tags, before or query, "
+            "with what says the same; copies=false leaves that. The first call shows what would be "
+            "erased and gives a token; a call with it as `confirm` erases. Ask the user before.",
             verb="forget",
             fields="ids session tags before query copies confirm",
+            defaults={"copies": True},
             run=_forget,
             gives=(Preview, Erasure),
         ),

@@ -37,6 +37,8 @@ from scrubjay.surfaces.personal.categories import (
 VERSION: Final = "1.0"
 AGE: Final = (b"age-encryption.org/", b"-----BEGIN AGE")
 _LATER: Final = 2
+_LATER_PARTS: Final = ("conversations", "entries", "documents")
+"""Collections that an export has from that version of the engine's format on."""
 MOST_WORK: Final = 21
 """Largest work factor (scrypt, log2 N) of a file that is opened: 2 GB, for seconds.
 
@@ -114,7 +116,7 @@ def json_pieces(content: Any, wanted: CopyOrder) -> Iterator[bytes]:
     later: dict[str, Iterable[Any]] = {}
     if wanted.whole:
         later = {"turns": map(turns.to_record, content.turns)}
-        for name in ("conversations", "entries", "documents"):
+        for name in _LATER_PARTS:
             later[name] = map(cells.to_record, getattr(content, name))
     for name, ones in later.items():
         yield b', "%s": [' % name.encode()
@@ -179,7 +181,7 @@ def markdown_pieces(content: Any, wanted: CopyOrder) -> Iterator[bytes]:
     for turn in content.turns:
         yield f"\n**User** ({turn.at:%Y-%m-%d %H:%M}): {turn.user}\n\n".encode()
         yield f"**Assistant**: {turn.assistant}\n".encode()
-    for name in ("conversations", "entries", "documents"):
+    for name in _LATER_PARTS:
         ones = getattr(content, name)
         yield f"\n## {name.capitalize()} ({len(ones):,})\n".encode()
         for one in ones:
@@ -328,36 +330,26 @@ def as_ours(raw: bytes, scope: Scope) -> bytes:
         return raw
     try:
         told = json.loads(raw)
-    except (ValueError, RecursionError) as error:
-        raise InvalidRequest("The file is not JSON.", hint="Nothing was imported.") from error
-    if "export_version" not in told:
-        return raw
-    if told["export_version"] != VERSION:
-        raise InvalidRequest("The file is of another version.", hint="Nothing was imported.")
-    try:
+        if "export_version" not in told:
+            return raw
+        if told["export_version"] != VERSION:
+            raise InvalidRequest("The file is of another version.", hint="Nothing was imported.")
         listed = (one["records"] for one in told["categories"].values())
         memories = [_read(one) for one in chain.from_iterable(listed)]
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise InvalidRequest(
-            "The file lacks what an export has.", hint="Nothing was imported."
-        ) from error
-    later = {
-        name: told[name] for name in ("conversations", "entries", "documents") if told.get(name)
-    }
-    ours = {
-        "format": EXPORT,
-        "version": _LATER if later else EXPORT_VERSION,
-        "scope": str(scope),
-        "made_at": told.get("exported_at"),
-        "count": len(memories),
-        "memories": memories,
-        "turns": told.get("turns", []),
-    }
-    try:
+        later = {name: told[name] for name in _LATER_PARTS if told.get(name)}
+        ours = {
+            "format": EXPORT,
+            "version": _LATER if later else EXPORT_VERSION,
+            "scope": str(scope),
+            "made_at": told.get("exported_at"),
+            "count": len(memories),
+            "memories": memories,
+            "turns": told.get("turns", []),
+        }
         return json.dumps(ours | later).encode()
-    except RecursionError as error:
+    except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise InvalidRequest(
-            "The file is nested too deep.", hint="Nothing was imported."
+            "The file is no JSON, or lacks what an export has.", hint="Nothing was imported."
         ) from error
 
 

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from msgspec import convert
 from msgspec.structs import replace
 
 from scrubjay import bootstrap, codec, files, settings
@@ -20,7 +19,7 @@ from scrubjay.ports import Progress, no_progress
 from scrubjay.service.outbox import outbox_of
 from scrubjay.surfaces.personal import copies
 from scrubjay.surfaces.personal import records as told
-from scrubjay.surfaces.personal.copies import CopyChoice, CopyForm
+from scrubjay.surfaces.personal.copies import CopyForm
 from scrubjay.surfaces.personal.exports import written
 from scrubjay.surfaces.personal.memory import Personal
 from scrubjay.surfaces.personal.operations import OPERATIONS, PersonalOperation
@@ -91,10 +90,7 @@ class PersonalMemory:
         sealed = any(one is not None for one in reader)
         if sealed or bundle:
             copies.check_reader(*reader)
-        choice = convert(asked, CopyChoice, from_attributes=True)
-        order = copies.CopyOrder(
-            scope=me.scope, at=me.clock.now(), choice=choice, progress=progress
-        )
+        order = me.order(asked, progress)
 
         def deliver(pieces: Iterator[bytes]) -> None:
             whole = sealed and not bundle

@@ -211,6 +211,7 @@ class Personal:
             "before": target.before,
         }
         fields: dict[str, Any] = {name: one for name, one in named.items() if one}
+        fields["copies"] = bool(target.memory_ids)  # the others name no words
         for left in reversed(range(_TRIES)):
             shown = self.do("preview", **fields)
             ids = [one.id for one in (*shown.memories, *shown.others)]
@@ -228,7 +229,7 @@ class Personal:
     ) -> told.ForgottenMemories:
         if token is not None:
             ids, confirm = _opened(token)
-            return self._forgotten(ids, self.do("forget", ids=ids, confirm=confirm))
+            return self._forgotten(ids, self.do("forget", ids=ids, copies=True, confirm=confirm))
         least, _ = self.engine.embedding.floor
         found: Recalled = self.do(
             "recall", query=target.query, limit=_MATCHES, min_similarity=least, untrusted=True
@@ -236,15 +237,18 @@ class Personal:
         ids = [hit.memory.id for hit in found.hits]
         if not ids:
             return told.ForgottenMemories()
-        shown = self.do("preview", ids=ids)
+        shown = self.do("preview", ids=ids, copies=True)
         return told.ForgottenMemories(
-            matches=tuple(map(_found, found.hits)), confirmation_token=_sealed(ids, shown.token)
+            copies=len(shown.copies) + len(shown.sentences),
+            matches=tuple(map(_found, found.hits)),
+            confirmation_token=_sealed(ids, shown.token),
         )
 
     def _forgotten(self, ids: Iterable[str], receipt: Erasure) -> told.ForgottenMemories:
         return told.ForgottenMemories(
             deleted_count=receipt.erased,
             memory_ids=tuple(ids),
+            copies=receipt.copies,
             audit_id=told.audit_id(receipt.audit_count),
             receipt=receipt,
         )
@@ -280,19 +284,22 @@ class Personal:
         self.access.check_covered(self.scope, Grant.EXPORT)
         self._ready(self.scope, create=False)
         copies.check_reader(request.recipient, request.passphrase)
-        wanted = copies.CopyOrder(
-            scope=self.scope,
-            at=self.clock.now(),
-            choice=msgspec.convert(request, copies.CopyChoice, from_attributes=True),
-        )
         id = self.exports.begin(
-            wanted,
+            self.order(request),
             request.format,
             self.access.holder.actor,
             passphrase=request.passphrase,
             recipient=request.recipient,
         )
         return self.exports.job(self.scope, id)
+
+    def order(
+        self, request: told.ExportMemories, progress: Progress = no_progress
+    ) -> copies.CopyOrder:
+        """What a request asks an export to hold."""
+        choice = msgspec.convert(request, copies.CopyChoice, from_attributes=True)
+        at = self.clock.now()
+        return copies.CopyOrder(scope=self.scope, at=at, choice=choice, progress=progress)
 
     def exported(self, request: told.ViewExport) -> ExportJob:
         """The state of an export, with its link once it is ready."""

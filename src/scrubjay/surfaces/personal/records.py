@@ -263,6 +263,7 @@ class ForgottenMemories(Result, frozen=True, kw_only=True):
 
     deleted_count: Annotated[int, doc("How many memories and turns were erased.")] = 0
     memory_ids: Annotated[tuple[str, ...], doc("The ids of the erased memories.")] = ()
+    copies: Annotated[int, doc("How many memories and sentences say the same: they go, too.")] = 0
     audit_id: Annotated[str | None, doc("The event; None while nothing was erased.")] = None
     matches: Annotated[
         tuple[FoundMemory, ...], doc("Of a query: what would be erased, best first.")

@@ -14,6 +14,7 @@ from mcp_types import ElicitRequestFormParams, ElicitResult
 
 from scrubjay import codec
 from scrubjay.engine import Kernel
+from scrubjay.model.conversations import Append
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.origin import Actor, Origin
 from scrubjay.model.pages import FIRST
@@ -390,6 +391,28 @@ def test_forgetting_takes_two_calls_where_the_client_can_ask_nobody(engine, talk
     assert wrong.is_error
     assert done.structured_content["erased"] == 1
     assert not len(engine.browse(ALICE))
+
+
+def test_what_says_the_same_is_forgotten_too_and_every_number_of_a_preview_is_told(engine, talk):
+    drink = "Alice drinks oolong tea every morning"
+    engine.retain(ALICE, Retain(drink, id="mem-1"))
+    engine.append(ALICE, Append("talk", [{"body": {"text": f"Noted. {drink}!"}}]))
+
+    async def act(client):
+        found = []
+        for beside in ({}, {"copies": False}):
+            asked = {"ids": ["mem-1"], **beside}
+            found.append(await client.call_tool("memory_forget", asked))
+        token = found[0].structured_content["token"]
+        done = await client.call_tool("memory_forget", {"ids": ["mem-1"], "confirm": token})
+        return [text(one) for one in found], done
+
+    (both, alone), done = talk(act)
+    assert "1 memory (sentences that say it: 1)" in both
+    assert "The ids of these lines, in their order: mem-1\n" in both + "\n"
+    assert "for good: 1 memory." in alone
+    assert done.structured_content["copies"] == 1
+    assert drink not in engine.export(ALICE).content.decode()
 
 
 @pytest.mark.parametrize("agrees", [True, False])
