@@ -16,9 +16,9 @@ from scrubjay import bootstrap, settings
 from scrubjay.engine.transfer import bundle
 from scrubjay.model.memory import Json
 from scrubjay.model.requests import Load
+from scrubjay.surfaces.carapace.call_audit import AuditRecorder
 from scrubjay.surfaces.carapace.host import Host
 from scrubjay.surfaces.carapace.memory import Config, Provider, ScrubjayMemory
-from scrubjay.surfaces.carapace.records import AuditRecorder
 from scrubjay.surfaces.carapace.wire import AgentSession, encode, scope_of
 
 SIZES: Final = (1_000, 10_000)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, auto
 
-from scrubjay.engine.scope.sealed_values import Recalls
+from scrubjay.engine.scope.counters_and_retention import Recalls
 from scrubjay.model.batches import RetainedMany
 from scrubjay.model.errors import Destroyed, NotFound, ScrubjayError, StoreError
 from scrubjay.model.memory import Memory

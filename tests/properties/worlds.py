@@ -24,8 +24,8 @@ from scrubjay.adapters.stores.postgres.store import PostgresStore
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
 from scrubjay.engine import Kernel, Keyring, Policy, Ports
 from scrubjay.engine.ledger import conversations, documents
+from scrubjay.engine.scope.counters_and_retention import Recalls
 from scrubjay.engine.scope.open_scope import OpenScope
-from scrubjay.engine.scope.sealed_values import Recalls
 from scrubjay.engine.scope.views import changes
 from scrubjay.model import cells
 from scrubjay.model.errors import ScrubjayError

@@ -364,12 +364,12 @@ def export(agent: RoleAgent, *, output: Path = Path("memories.json")) -> None:
 
     Example: scrubjay memory export role.yaml -o memories.json
     """
-    from scrubjay.surfaces.initrunner import records
+    from scrubjay.surfaces.initrunner import exports
 
     if not agent.memory.exists():
         render.line(_NO_STORE)
         return
-    found = records.export(agent.memory.present())
+    found = exports.export(agent.memory.present())
     files.write(output, json.dumps(found, indent=2).encode())
     render.line(f"Exported {len(found)} memories to {output}.")
 
@@ -385,15 +385,15 @@ def load(agent: RoleAgent, *, file: Path) -> None:
     Example: scrubjay memory import role.yaml ~/.initrunner/memory/assistant.db
     """
     from scrubjay.surfaces.imports import initrunner
-    from scrubjay.surfaces.initrunner import records
+    from scrubjay.surfaces.initrunner import exports
 
     raw = files.read(file)
     _checked(agent)
     if not initrunner.is_database(raw):
-        told, restored = records.load(agent.memory, records.read(raw)), 0
+        told, restored = exports.load(agent.memory, exports.read(raw)), 0
     else:
         found = initrunner.read(file)
-        told = records.load(agent.memory, found.records)
+        told = exports.load(agent.memory, found.records)
         sessions = agent.sessions
         assert sessions is not None
         restored = 0

@@ -18,7 +18,7 @@ from scrubjay.cli.parser import DRY_RUN, JSON, Option, command
 from scrubjay.cli.render import Output
 from scrubjay.model.errors import InvalidRequest, ScrubjayError
 from scrubjay.model.memory import Json
-from scrubjay.surfaces.carapace import manifest, records, wire
+from scrubjay.surfaces.carapace import call_audit, manifest, wire
 from scrubjay.surfaces.carapace.host import Host
 from scrubjay.surfaces.carapace.memory import Config, ScrubjayMemory
 from scrubjay.surfaces.carapace.pipeline import Rules
@@ -46,7 +46,7 @@ def _hosted(
         chosen = Config.read(given)
     memory = ScrubjayMemory.open(chosen, settings())
     try:
-        record = records.AuditRecorder(memory.engine)
+        record = call_audit.AuditRecorder(memory.engine)
         yield Host([memory], bootstrap.clock(), record=record, rules=rules), memory
     finally:
         memory.shutdown()
@@ -241,5 +241,5 @@ def audit(*, group: str = DEFAULT_GROUP) -> None:
     """
     with _hosted(None) as (_, memory):
         memory.engine.open(scope_of(group), create=False)
-        for line in records.lines(memory.engine, group):
+        for line in call_audit.lines(memory.engine, group):
             render.line(codec.to_json(line).decode())

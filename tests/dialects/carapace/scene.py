@@ -7,10 +7,10 @@ from typing import Any
 from scrubjay.adapters.embedders.static import NoEmbedder
 from scrubjay.engine import Kernel
 from scrubjay.model.scope import Scope
+from scrubjay.surfaces.carapace.call_audit import AuditRecorder
 from scrubjay.surfaces.carapace.host import Host
 from scrubjay.surfaces.carapace.memory import Config, ScrubjayMemory
 from scrubjay.surfaces.carapace.pipeline import Rules
-from scrubjay.surfaces.carapace.records import AuditRecorder
 from scrubjay.surfaces.carapace.wire import AgentSession, encode
 from tests.support.engines import MemoryHome
 

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from scrubjay.model.scope import Scope
-from scrubjay.surfaces.carapace.records import CallOutcome, CallRecord, lines
+from scrubjay.surfaces.carapace.call_audit import CallOutcome, CallRecord, lines
 from scrubjay.surfaces.carapace.wire import Code
 from tests.dialects.carapace.oddity import Oddity
 from tests.dialects.carapace.scene import MAIN, Stage
@@ -117,7 +117,7 @@ def test_a_record_that_cannot_be_written_costs_a_warning_and_not_the_answer(
 def test_every_record_has_a_name_the_trail_takes(tool: str, code: Code | None) -> None:
     engine = MemoryHome().engine()
     record = CallRecord(group="g", session="s", tool=tool, outcome=CallOutcome.REJECTED, code=code)
-    from scrubjay.surfaces.carapace.records import AuditRecorder
+    from scrubjay.surfaces.carapace.call_audit import AuditRecorder
 
     AuditRecorder(engine)(record)
     assert engine.audit(Scope("local", "g"))[-1].verb == record.verb
@@ -125,8 +125,8 @@ def test_every_record_has_a_name_the_trail_takes(tool: str, code: Code | None) -
 
 
 def test_another_plugins_calls_are_recorded_by_the_same_host(stage: Stage) -> None:
+    from scrubjay.surfaces.carapace.call_audit import AuditRecorder
     from scrubjay.surfaces.carapace.host import Host
-    from scrubjay.surfaces.carapace.records import AuditRecorder
 
     stage.host = Host(
         [stage.memory, Oddity()], stage.home.clock, record=AuditRecorder(stage.engine)

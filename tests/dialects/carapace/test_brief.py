@@ -12,9 +12,9 @@ import pytest
 from scrubjay.model.errors import InvalidRequest
 from scrubjay.model.memory import Kind
 from scrubjay.model.requests import Retain
+from scrubjay.surfaces.carapace.call_audit import lines
 from scrubjay.surfaces.carapace.host import BriefHook, Host
 from scrubjay.surfaces.carapace.memory import Config
-from scrubjay.surfaces.carapace.records import lines
 from scrubjay.testing.clock import FakeClock
 from tests.dialects.carapace.notebook import Notebook
 from tests.dialects.carapace.oddity import WAIT

@@ -14,8 +14,8 @@ from scrubjay import bootstrap, settings
 from scrubjay.model import errors
 from scrubjay.model.errors import ScrubjayError
 from scrubjay.settings import OpenAISettings
+from scrubjay.surfaces.carapace.call_audit import AuditRecorder, CallOutcome, CallRecord
 from scrubjay.surfaces.carapace.memory import Config, Provider, ScrubjayMemory
-from scrubjay.surfaces.carapace.records import AuditRecorder, CallOutcome, CallRecord
 from scrubjay.surfaces.carapace.wire import ToolError
 from tests.support.embedding_server import serve_embeddings
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from scrubjay.conversation.outgoing import sanitize
+from scrubjay.surfaces.carapace.call_audit import CallRecord, lines
 from scrubjay.surfaces.carapace.host import Host
-from scrubjay.surfaces.carapace.records import CallRecord, lines
 from scrubjay.testing.clock import FakeClock
 from tests.dialects.carapace.oddity import Oddity, answer
 from tests.dialects.carapace.scene import Stage

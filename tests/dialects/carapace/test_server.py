@@ -20,8 +20,8 @@ import pytest
 import zmq
 
 from scrubjay.model.errors import Conflict, InvalidRequest
+from scrubjay.surfaces.carapace.call_audit import lines
 from scrubjay.surfaces.carapace.pipeline import Rules
-from scrubjay.surfaces.carapace.records import lines
 from scrubjay.surfaces.carapace.server import Directory, Server, session_name
 from scrubjay.surfaces.carapace.wire import AgentSession
 from tests.dialects.carapace.scene import Stage, home_without_vectors

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from scrubjay import Actor, InvalidRequest, Jay, Origin, Scope
 from scrubjay.pydantic_ai import LongTermMemory
-from scrubjay.surfaces.initrunner import records, roles
+from scrubjay.surfaces.initrunner import exports, roles
 from scrubjay.surfaces.initrunner.roles import MemoryType
 from tests.dialects.initrunner.scene import Scene
 from tests.support.engines import MemoryHome
@@ -417,5 +417,5 @@ _FIELDS = (
 def test_any_record_is_imported_or_refused_with_a_sentence(record: dict[str, Any]) -> None:
     jay = Jay(MemoryHome().engine(), Scope("agents", "assistant"))
     with suppress(InvalidRequest):
-        done = records.load(LongTermMemory(jay), [{"content": "Tea", **record}])
+        done = exports.load(LongTermMemory(jay), [{"content": "Tea", **record}])
         assert done.memories + done.known + len(done.skipped) <= 1

@@ -9,7 +9,7 @@ import pytest
 
 from scrubjay import vault
 from scrubjay.engine import Kernel
-from scrubjay.engine.scope.sealed_values import PAGE
+from scrubjay.engine.scope.counters_and_retention import PAGE
 from scrubjay.model.batches import RetainMany
 from scrubjay.model.errors import Frozen, InvalidRequest, NotFound, StoreError
 from scrubjay.model.memory import Kind

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scrubjay.engine import Kernel
-from scrubjay.engine.scope.sealed_values import RETENTION
+from scrubjay.engine.scope.counters_and_retention import RETENTION
 from scrubjay.model.batches import RetainMany
 from scrubjay.model.conversations import Append, Branch, ReadConversation
 from scrubjay.model.errors import Frozen, InvalidRequest, NotFound

@@ -24,9 +24,9 @@ from scrubjay.engine.ledger import consolidation
 from scrubjay.engine.ledger.backlog import Backlog
 from scrubjay.engine.ledger.jobs import check_writable, derived_by
 from scrubjay.engine.scope import purposes
+from scrubjay.engine.scope.counters_and_retention import NEVER
 from scrubjay.engine.scope.open_scope import OpenScope, day
 from scrubjay.engine.scope.scope_values import ScopeValues
-from scrubjay.engine.scope.sealed_values import NEVER
 from scrubjay.engine.scope.views import living
 from scrubjay.engine.search import embedding, recall_trial
 from scrubjay.engine.search.analysis import gist

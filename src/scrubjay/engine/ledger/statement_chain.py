@@ -1,4 +1,4 @@
-"""Slots: of several statements about one thing, such as a name, the latest one counts.
+"""Statement chains: of several statements about one thing, such as a name, the latest one counts.
 
 Statements derived from turns form a chain by the time they were said, whatever order they came
 in: a late one takes its place in the middle, and one that is taken out leaves no gap.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from heapq import heappush, heapreplace
 
+from scrubjay.engine.scope.counters_and_retention import NEVER, Recalls
 from scrubjay.engine.scope.open_scope import OpenScope
-from scrubjay.engine.scope.sealed_values import NEVER, Recalls
 from scrubjay.engine.scope.views import living
 from scrubjay.model.errors import Frozen, NotFound
 from scrubjay.model.memory import Memory

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from scrubjay import vault
 from scrubjay.engine.scope import pending_blobs
 from scrubjay.engine.scope.audit_trail import AuditTrail
+from scrubjay.engine.scope.counters_and_retention import Counters, ScopeLimits
 from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.engine.scope.provisions import LongBody, Need, Provisions
 from scrubjay.engine.scope.quota import QuotaCheck, quota_of
@@ -26,7 +27,6 @@ from scrubjay.engine.scope.scope_keys import (
     epochs,
     slot,
 )
-from scrubjay.engine.scope.sealed_values import Counters, ScopeLimits
 from scrubjay.engine.scope.views import changes, living
 from scrubjay.model import records, turns
 from scrubjay.model.echo import plain_words

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from scrubjay import vault
-from scrubjay.engine.scope.sealed_values import Recalls
+from scrubjay.engine.scope.counters_and_retention import Recalls
 from scrubjay.model import cells, turns
 from scrubjay.model.conversations import Conversation, Entry
 from scrubjay.model.documents import Document

@@ -18,10 +18,10 @@ from scrubjay.conversation.outgoing import render_brief, sanitize
 from scrubjay.model.errors import Conflict, InvalidRequest, ScrubjayError
 from scrubjay.model.memory import Json, Memory
 from scrubjay.ports import Clock
+from scrubjay.surfaces.carapace.call_audit import CallOutcome, CallRecord, Recorder, no_record
 from scrubjay.surfaces.carapace.manifest import BRIEF_HOOK, Tool
 from scrubjay.surfaces.carapace.pipeline import OfferedTool, Pipeline, Rules, within
 from scrubjay.surfaces.carapace.plugin import MemoryPlugin, PluginBrief, Reply
-from scrubjay.surfaces.carapace.records import CallOutcome, CallRecord, Recorder, no_record
 from scrubjay.surfaces.carapace.validation import check_schema
 from scrubjay.surfaces.carapace.wire import AgentSession, ToolError, Wire, scope_of
 

@@ -21,9 +21,9 @@ from scrubjay.model.errors import InvalidRequest, ScrubjayError
 from scrubjay.model.memory import Json
 from scrubjay.ports import Clock
 from scrubjay.surfaces.carapace import wire
+from scrubjay.surfaces.carapace.call_audit import CallOutcome, CallRecord, Recorder, no_record
 from scrubjay.surfaces.carapace.manifest import PAYLOAD_BYTES, PROVENANCE, TOPIC, Tool
 from scrubjay.surfaces.carapace.plugin import MemoryPlugin, Reply
-from scrubjay.surfaces.carapace.records import CallOutcome, CallRecord, Recorder, no_record
 from scrubjay.surfaces.carapace.validation import faults, quoted
 from scrubjay.surfaces.carapace.wire import (
     RESERVED,

@@ -1,4 +1,4 @@
-"""Sealed values in the file of a scope: counters of recalls, and the retention.
+"""Counters of recalls, and the retention: the sealed values of a scope beside its rows.
 
 Counters say how often memories were recalled, and when last. They are counted in memory, and
 written by the first recall a minute after the last write, and on close. A page is a sealed value
