@@ -18,7 +18,7 @@ import unicodedata
 import zlib
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache, partial
 from itertools import chain, pairwise, repeat
 from pathlib import Path
@@ -155,8 +155,8 @@ def wanted(question: str, languages: Iterable[str] = ()) -> list[Wanted]:
 
     The stems of all languages count alike: the detected language of a short text is uncertain.
     """
-    found = words(question)
-    spoken = recognize(found)
+    found, languages = words(question), tuple(languages)
+    spoken = language_of(found, languages)
     letters = (word for word in found if len(word) == 1 and word.isascii() and word.isalpha())
     stops = stop_words(spoken).union(letters)
     if "may" in found and not pattern("question", "month_may").search(question):
@@ -359,6 +359,18 @@ def recognize(found: list[str], default: str = DEFAULT_LANGUAGE) -> str:
             if first <= letter <= last:
                 return language
     return next((_LETTERS[letter] for letter in text if letter in _LETTERS), default)
+
+
+def language_of(asked: list[str], languages: Collection[str]) -> str:
+    """Language of a question to texts in some languages: another needs more than one stop word.
+
+    "Hat size" is no German to a scope that has none, nor is "son's birthday" French.
+    """
+    language = recognize(asked)
+    if language == DEFAULT_LANGUAGE or language in languages:
+        return language
+    rest = [word for word in asked if language not in heard(word)]
+    return recognize(rest) if len(rest) == len(asked) - 1 else language
 
 
 # -- near words -------------------------------------------------------------------------------

@@ -20,9 +20,9 @@ from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.search import question, ranking
 from scrubjay.engine.search.analysis import (
     gist,
+    language_of,
     pattern,
     proper_names,
-    recognize,
     wanted,
     words,
 )
@@ -171,8 +171,7 @@ def recall(
     degraded: list[str] = []
     asked = request.query[:QUERY_CHARS]
     questions = question.questions(asked)
-    understood = embedder.languages is None or recognize(words(asked)) in embedder.languages
-    embeds = understood and not (local and embedder.costly)
+    embeds = not (local and embedder.costly)
     if embeds and embedder.costly:  # it is elsewhere, and the question would be sent there
         allowed = (purposes.may(one.opened, UsePurpose.EMBEDDING) for one in scopes)
         if not (embeds := all(allowed)):
@@ -189,7 +188,7 @@ def recall(
         snapshot = catch_up(indexed, degraded, deadline)
         searched.append(ScopeSearch(indexed=indexed, snapshot=snapshot, base=base))
     vectors: Mapping[str, Floats] | None = None
-    if embeds:
+    if embeds and _understands(embedder, asked, searched):
         try:
             vectors = embed(embedder, questions, deadline)
         except EmbedderError as error:
@@ -208,6 +207,14 @@ def recall(
         searched=found.searched,
         milliseconds=(clock.monotonic() - began) * 1000,
     )
+
+
+def _understands(embedder: Embedder, asked: str, searched: Sequence[ScopeSearch]) -> bool:
+    """Whether the embedder knows the language of the question, which may be one of the scopes'."""
+    if embedder.languages is None:
+        return True
+    languages = {language for one in searched for language in one.snapshot.languages}
+    return language_of(words(asked), languages) in embedder.languages
 
 
 # -- scores -----------------------------------------------------------------------------------

@@ -98,6 +98,18 @@ def test_what_may_be_is_no_month_to_search_for(question: str, kept: set[str]) ->
     assert asked(question) == kept
 
 
+@pytest.mark.parametrize("question", ["hat size", "son birthday", "war stories", "ha, good one"])
+def test_one_stop_word_makes_no_question_foreign_to_a_scope_without_that_language(
+    question: str,
+) -> None:
+    found = analysis.words(question)
+    assert analysis.language_of(found, ["english"]) == "english"
+    assert analysis.language_of(found, [analysis.recognize(found)]) != "english"
+    assert analysis.language_of(analysis.words("Wo ist der Hund?"), ["english"]) == "german"
+    assert analysis.language_of(analysis.words("狗在哪里"), ["english"]) == "chinese"
+    assert analysis.language_of(analysis.words("狗 com 在哪里"), ["english"]) == "chinese"
+
+
 def test_a_question_of_stop_words_only_keeps_them() -> None:
     assert asked("who are you") == {"who", "are", "you"}
 
