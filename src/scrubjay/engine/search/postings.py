@@ -46,6 +46,8 @@ ALIKE_SHARE = 0.7
 K1 = 1.0
 B = 0.6
 MOST_COUNTED = 0xFFFF
+_BATCH = 1 << 17
+"""Rows of query terms that are weighed at once: a megabyte of numbers."""
 _HEAD = struct.Struct("<4sIII")
 _MAGIC = b"SJP1"
 _NOTHING = (np.empty(0, np.uint32), np.empty(0, np.uint16))
@@ -222,6 +224,15 @@ class Match(Struct, frozen=True):
     """The names no row holds as they are spelled."""
 
 
+class _AskedTerm(Struct, frozen=True):
+    """A wanted term, the rows that hold it, and those that hold a similar one, by similarity."""
+
+    item: Wanted
+    own: TermCounts
+    near: Sequence[tuple[TermCounts, float]]
+    rarity: float
+
+
 class Terms(Struct, frozen=True):
     """All parts of one scope, their rows numbered through; made once, for many questions."""
 
@@ -249,8 +260,7 @@ class Terms(Struct, frozen=True):
         A similar term replaces the wanted one where it scores more. It is damped by its similarity
         and never counts as rarer than the wanted one, so it cannot outweigh the word itself.
         """
-        held_by: list[Places] = []
-        added: tuple[list[Floats], list[Floats], list[Floats]] = ([], [], [])
+        asked_for = list[_AskedTerm]()
         known = dict.fromkeys(item.term for item in wanted)
         asked = known | dict.fromkeys(term for item in wanted for term in item.near)
         found = self.find(asked)
@@ -269,19 +279,14 @@ class Terms(Struct, frozen=True):
                 near += self._alike(item.name)
             if not near and not len(own[0]):
                 continue
-            rows, best, held = self.weigh(own, near, rarity)
-            held_by.append(rows)
-            added[0].append(np.float32(item.weight) * best)
-            added[1].append(np.float32(item.weight * rarity) * held)
-            added[2].append(np.float32(item.telling) * held)
+            asked_for.append(_AskedTerm(item, own, near, rarity))
             whole += item.weight * rarity
             expected = math.log((self.rows + PRIOR_ROWS) / (len(own[0]) + PRIOR_HOLDING))
             nats += min(expected, MOST_NATS)
         sums = np.zeros((3, self.rows), np.float32)
-        if held_by:
-            rows = np.concatenate(held_by)
-            for total, parts in zip(sums, added, strict=True):
-                np.add.at(total, rows, np.concatenate(parts))  # term after term, as a sum in order
+        many = max(_BATCH // max(self.rows, 1), 1)
+        for first in range(0, len(asked_for), many):
+            self._add(sums, asked_for[first : first + many])
         scores, coverage, shared = sums
         coverage = coverage / np.float32(whole) if whole else coverage
         topical = any(item.telling == 1 for item in wanted)
@@ -312,27 +317,49 @@ class Terms(Struct, frozen=True):
         """Inverse document frequency of a term that so many rows hold."""
         return math.log1p((self.rows - holding + 0.5) / (holding + 0.5))
 
-    def weigh(
-        self, own: TermCounts, near: Sequence[tuple[TermCounts, float]], rarity: float
-    ) -> tuple[Places, Floats, Floats]:
-        """BM25 and coverage of one query term, and the rows that hold it or a similar one."""
-        rows = own[0].astype(np.intp)
-        exact = np.float32(rarity) * self._saturate(rows, own[1])
-        if not near:
-            return rows, exact, np.ones(len(rows), np.float32)
-        best, held = np.zeros((2, self.rows), np.float32)
-        best[rows] = exact
-        held[rows] = 1
-        # All similar words at once: the most that one of them gives does not depend on the order.
-        others = np.concatenate([found for (found, _), _ in near], dtype=np.intp)
-        sizes = [len(found) for (found, _), _ in near]
-        shares = np.array([share for _, share in near])
-        worth = (shares * [min(rarity, self.rarity(size)) for size in sizes]).astype(np.float32)
-        saturated = self._saturate(others, np.concatenate([counts for (_, counts), _ in near]))
-        np.maximum.at(best, others, np.repeat(worth, sizes) * saturated)
-        np.maximum.at(held, others, np.repeat(shares.astype(np.float32), sizes))
-        rows = np.flatnonzero(held)
-        return rows, best[rows], held[rows]
+    def _add(self, sums: Floats, terms: Sequence[_AskedTerm]) -> None:
+        """Add the BM25, coverage and worth of some query terms to those of the rows.
+
+        All terms at once, each with a place for every row, because a small scope costs as many
+        calls of numpy as a large one.
+        """
+        best, held = np.zeros((2, len(terms) * self.rows), np.float32)
+        first = np.arange(len(terms)) * self.rows
+        sizes = [len(one.own[0]) for one in terms]
+        rows = np.concatenate([one.own[0] for one in terms], dtype=np.intp)
+        rarity = np.array([one.rarity for one in terms], np.float32)
+        saturated = self._saturate(rows, np.concatenate([one.own[1] for one in terms]))
+        places = rows + np.repeat(first, sizes)
+        best[places] = np.repeat(rarity, sizes) * saturated
+        held[places] = 1
+        near = [
+            (at, one.rarity, *pair)
+            for at, one in zip(first, terms, strict=True)
+            for pair in one.near
+        ]
+        if near:
+            # The most that one similar word gives does not depend on their order.
+            sizes = [len(found) for _, _, (found, _), _ in near]
+            rows = np.concatenate([found for _, _, (found, _), _ in near], dtype=np.intp)
+            shares = np.array([share for *_, share in near])
+            limits = [
+                min(rarity, self.rarity(size))
+                for (_, rarity, _, _), size in zip(near, sizes, strict=True)
+            ]
+            worth = (shares * limits).astype(np.float32)
+            saturated = self._saturate(
+                rows, np.concatenate([counts for _, _, (_, counts), _ in near])
+            )
+            places = rows + np.repeat([at for at, *_ in near], sizes)
+            np.maximum.at(best, places, np.repeat(worth, sizes) * saturated)
+            np.maximum.at(held, places, np.repeat(shares.astype(np.float32), sizes))
+        places = np.flatnonzero(held)
+        term, rows = np.divmod(places, self.rows)
+        items = [(one.item.weight, one.item.weight * one.rarity, one.item.telling) for one in terms]
+        counts = np.array(items, np.float32).T
+        for total, count, values in zip(sums, counts, (best, held, held), strict=True):
+            # Term after term, as a sum in order.
+            np.add.at(total, rows, count[term] * values[places])
 
     def _saturate(self, rows: Places, counts: Counts) -> Floats:
         times = counts.astype(np.float32)

@@ -184,8 +184,9 @@ def _named(question: str, speakers: Mapping[int, str], strange: frozenset[str]) 
     proper = [form for at, word in found_words if at and word[0].isupper() for form in _forms(word)]
     found = _called(proper, callings.nicknames) | _called(proper, callings.names)
     if not found:
-        common = stop_words(recognize([word.casefold() for _, word in found_words]))
-        plain = [word for _, word in found_words if word.casefold() not in common]
+        plain = [word for _, word in found_words if _called(_forms(word), callings.names)]
+        common = plain and stop_words(recognize([word.casefold() for _, word in found_words]))
+        plain = [word for word in plain if word.casefold() not in common]
         found = _called([form for word in plain for form in _forms(word)], callings.names)
     if strange and not found:
         known = [name for name in callings.names if any(same_name(one, name) for one in strange)]
@@ -196,7 +197,7 @@ def _named(question: str, speakers: Mapping[int, str], strange: frozenset[str]) 
 def _forms(word: str) -> tuple[str, ...]:
     """A name as it may stand in a sentence: Peters for Peter, Анны for Анна."""
     folded = word.casefold()
-    bare = _CASE_ENDING.sub("", folded)
+    bare = folded if folded.isascii() else _CASE_ENDING.sub("", folded)
     return (
         folded,
         *([bare] if bare != folded else []),
@@ -266,7 +267,10 @@ _FOREIGN_UNITS: Final = {
     foreign: unit for unit, line in _DATES["units"].items() for foreign in line.split()
 }
 _FOREIGN_WORDS: Final = frozenset(
-    word for line in (*_DATES["months"], _DATES["words"]) for word in line.split() if word.isascii()
+    word
+    for line in (*_DATES["months"], *_DATES["days"], _DATES["words"])
+    for word in line.split()
+    if word.isascii()
 )
 """Words of other languages, in English letters, that may name a time."""
 _LINKS: Final[Mapping[str, str]] = _DATES["links"]
@@ -418,9 +422,11 @@ def windows(
     text = question.lower()
     # Most questions name no time, and a dozen patterns take longer to say so than this does.
     digits = any(map(text.__contains__, "0123456789"))
-    if text.isascii() and not digits and _TIME_WORDS.isdisjoint(_LETTERS.findall(text)):
+    written = _LETTERS.findall(text) if text.isascii() else None
+    if written is not None and not digits and _TIME_WORDS.isdisjoint(written):
         return []
-    text = _in_english(text)
+    if written is None or not _FOREIGN_WORDS.isdisjoint(written):
+        text = _in_english(text)
     # Reckoned by the calendar of the zone; only what comes out is a moment again.
     now, anchor = (
         time and time.astimezone(zone).replace(tzinfo=None)

@@ -505,14 +505,18 @@ def best(scored: Scored, *, limit: int, allowed: Mask | None = None) -> list[Ran
     rows: list[int] = order.tolist()
     ceiling = WEIGHTS.ceiling
     parts: dict[int, dict[str, float]] = {row: {} for row in rows}
-    for name, weight in columns.weights.items():
-        if name in features:
-            # In double precision, so that what is shown adds up and never rises.
-            share = weight[order] if isinstance(weight, np.ndarray) else weight
-            shares = np.float64(share) / ceiling * features[name].take(order)
-            for row, part in zip(rows, shares.tolist(), strict=True):
-                if part:
-                    parts[row][name] = part
+    names = [name for name in columns.weights if name in features]
+    # In double precision, so that what is shown adds up and never rises.
+    shares, held = np.empty((2, len(names), len(order)))
+    for place, name in enumerate(names):
+        weight = columns.weights[name]
+        shares[place] = weight[order] if isinstance(weight, np.ndarray) else weight
+        held[place] = features[name].take(order)
+    shares = shares / ceiling * held
+    for name, values in zip(names, shares.tolist(), strict=True):
+        for row, part in zip(rows, values, strict=True):
+            if part:
+                parts[row][name] = part
     ranked = []
     scores = {row: sum(parts[row].values()) for row in rows}
     rows.sort(key=lambda row: (-scores[row], row))
@@ -606,14 +610,16 @@ def relevance(
     else:
         alike = evidence.likeness[chosen]
     first = slice(CALIBRATED)
-    shared = 0.0 if evidence.shared is None else float(evidence.shared[chosen[first]].max())
-    gate = GATE["bias"] + GATE["likeness"] * float(alike[first].max())
+    shared = 0.0 if evidence.shared is None else max(evidence.shared[chosen[first]].tolist())
+    gate = GATE["bias"] + GATE["likeness"] * max(alike[first].tolist())
     gate += GATE["shared"] * math.log1p(shared)
     gate += GATE["named"] * query.named + GATE["own"] * (query.own and evidence.topical)
     gate += GATE["idle"] * (not evidence.topical and not query.windows)
     gate += GATE["rows"] * math.log(max(len(sums), FEWEST_ROWS))
     gate += GATE["terms"] * math.log(max(evidence.terms, 1))
-    place = _PLACES[np.minimum(np.arange(len(rows)), CALIBRATED - 1)]
+    place = _PLACES[: len(rows)]
+    if len(rows) > CALIBRATED:
+        place = _PLACES[np.minimum(np.arange(len(rows)), CALIBRATED - 1)]
     hit = HIT["bias"] + HIT["behind"] * (sums[chosen] - sums[rows[0]]) + HIT["likeness"] * alike
     hit = hit + HIT["nats"] * np.minimum(held, MOST_NATS) + HIT["place"] * place
     odds = 1 / (1 + math.exp(-max(gate, -60.0))) / (1 + np.exp(-hit))

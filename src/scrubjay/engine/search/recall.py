@@ -460,7 +460,7 @@ def latest_first(hits: list[Hit], query: str) -> list[Hit]:
         return hits
     heads = hits[:_READ]
     short = [hit for hit in heads if len(hit.memory.content) <= _STATEMENT_CHARS]
-    ending = [hit for hit in short if pattern("signs", "ending").search(hit.memory.content.lower())]
+    ending = [hit for hit in short if _ends(hit.memory.content.lower())]
     own, asked = pattern("question", "first_person"), gist(query) if ending else frozenset()
     for later in ending:
         text = later.memory.content
@@ -479,3 +479,11 @@ def latest_first(hits: list[Hit], query: str) -> list[Hit]:
                 heads.insert(place, replace(later, score=hit.score, why=why))
                 break
     return heads + hits[_READ:]
+
+
+def _ends(text: str) -> bool:
+    """Whether a text in lower case tells of an end."""
+    found = pattern("signs", "ending").search(text)
+    if not found and not text.isascii():
+        found = pattern("signs", "ending_elsewhere").search(text)
+    return found is not None

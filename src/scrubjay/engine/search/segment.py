@@ -357,9 +357,9 @@ class Vectors(Struct, frozen=True, kw_only=True):
     @classmethod
     def quantize(cls, identity: str, floats: Floats) -> Vectors:
         """Vectors in a byte per dimension; their directions move by less than half a percent."""
-        peak = np.abs(floats).max(axis=1, initial=0.0)
-        scale = (peak / _STEPS).astype(np.float32)
-        divisor = np.where(scale > 0, scale, 1.0)[:, None]
+        peak = np.maximum.reduce(np.abs(floats), axis=1, initial=0.0)
+        scale = (peak / _STEPS).astype(np.float32, copy=False)
+        divisor = np.where(scale > 0, scale, np.float32(1))[:, None]
         steps = np.rint(floats / divisor).astype(np.int8)
         return cls(identity=identity, steps=steps, scale=scale)
 

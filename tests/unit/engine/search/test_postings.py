@@ -76,6 +76,17 @@ def test_the_split_into_segments_does_not_change_scores() -> None:
     assert np.allclose(whole.coverage, split.coverage)
 
 
+def test_terms_weighed_one_by_one_or_at_once_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = [Wanted("b", 1.0, {"d": 0.3}), Wanted("a"), Wanted("c", 0.5, {"e": 0.6, "f": 0.7})]
+    at_once = _match([Postings.of(ROWS)], wanted)
+    monkeypatch.setattr(postings, "_BATCH", 1)
+    one_by_one = _match([Postings.of(ROWS)], wanted)
+    for name in ("scores", "coverage", "shared"):
+        found, expected = getattr(at_once, name), getattr(one_by_one, name)
+        assert found.tolist() == expected.tolist()
+        assert found.any()
+
+
 def test_rare_terms_count_more_and_long_rows_less() -> None:
     scores = _match([Postings.of(ROWS)], [Wanted("a"), Wanted("d")]).scores
     assert scores[2] > scores[0] > scores[4] > scores[3] == 0
