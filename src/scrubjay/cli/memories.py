@@ -18,7 +18,7 @@ from scrubjay.model.errors import Conflict
 from scrubjay.model.filters import Filter
 from scrubjay.model.memory import Kind
 from scrubjay.model.requests import BriefRequest, Browse, Recall, Retain, Supersede
-from scrubjay.model.results import Outcome, Retained
+from scrubjay.model.results import INJECTED, Outcome, Retained
 
 _NOTES = {
     Outcome.KNOWN: ["It was there already; nothing changed."],
@@ -155,6 +155,8 @@ def recall(jay: Jay, *, query: Sequence[str] = (), explain: bool = False, **requ
     show = render.arithmetic if explain else render.hits
     notes = [f"note: {sentence}" for sentence in found.degraded]
     notes += [] if found.hits else ["Nothing was found."]
+    if found.hits and not any(hit.likely for hit in found):
+        notes.append(f"note: No hit is likely to answer; `--min-relevance {INJECTED}` lists none.")
     return Output(found, lambda: show(found.hits) if found.hits else None, notes)
 
 

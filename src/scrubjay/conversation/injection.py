@@ -25,7 +25,7 @@ from scrubjay.model.errors import InvalidRequest, NotFound
 from scrubjay.model.memory import ANSWERED, Kind, Memory
 from scrubjay.model.origin import Origin, excess
 from scrubjay.model.pages import Paged
-from scrubjay.model.requests import AGENT, INJECTED, Get, Recall
+from scrubjay.model.requests import AGENT, Get, Recall
 from scrubjay.model.results import Hit
 from scrubjay.model.scope import Scope
 from scrubjay.model.text import zone
@@ -135,11 +135,7 @@ class Mixer:
         # Rather what was said than what was quoted.
         hits = sorted(self._search(), key=lambda hit: not hit.memory.trusted)
         # "What did I do yesterday?" shares no word with the day it asks about.
-        about = [
-            hit
-            for hit in hits
-            if hit.relevance >= INJECTED or (hit.memory.trusted and hit.why.get("dated", 0) > 0)
-        ]
+        about = [hit for hit in hits if hit.likely]
         chosen: list[Block] = []
         for hit in self._news(about if self._context.query else [], MATCHED.blocks):
             sources = hit.memory.sources

@@ -294,10 +294,6 @@ class _WithQuery(Filter, frozen=True):
     query: Annotated[Words, doc("The question to search by, in words.")]
 
 
-INJECTED: Final = 0.02
-"""Relevance threshold of text that is injected into a prompt unasked."""
-
-
 class Recall(_WithQuery, frozen=True, kw_only=True):
     """Search: the memories that answer a question, ranked."""
 

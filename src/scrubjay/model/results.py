@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
 
 from msgspec import field
 from msgspec.structs import force_setattr
@@ -95,6 +95,10 @@ class Session(Result, frozen=True, kw_only=True):
     ] = None
 
 
+INJECTED: Final = 0.02
+"""Relevance threshold of text that is injected into a prompt unasked."""
+
+
 class Hit(Result, frozen=True, kw_only=True):
     """One search hit: a memory with its score."""
 
@@ -117,6 +121,12 @@ class Hit(Result, frozen=True, kw_only=True):
             "None where one of them has none."
         ),
     ] = None
+
+    @property
+    def likely(self) -> bool:
+        """Whether it may be shown unasked: relevant, or trusted and of the time asked about."""
+        dated = self.memory.trusted and self.why.get("dated", 0) > 0
+        return dated or self.relevance >= INJECTED
 
 
 class Recalled(Result, frozen=True, kw_only=True):

@@ -42,6 +42,16 @@ def test_the_parts_an_explanation_shows_sum_to_the_score(cli: CommandLine) -> No
     assert sum(parts) == pytest.approx(float(total), abs=5e-4)
 
 
+def test_recall_says_that_no_hit_is_likely_to_answer(cli: CommandLine) -> None:
+    cli.remember("Alice drinks green tea in the morning")
+    cli.remember("The boiler was repaired")
+    asked = ("what does Alice drink", "who won the chess final")
+    told, strange = (cli.good("recall", question) for question in asked)
+    assert told.err == ""
+    assert strange.err.startswith("note: No hit is likely to answer")
+    assert cli.good("recall", asked[1], "--min-relevance", "0.02").err == "Nothing was found.\n"
+
+
 def test_recall_looks_where_it_is_told(cli: CommandLine) -> None:
     cli.remember("green tea", "--scope", "alice", "--kind", "fact", "--tag", "x", "--session", "s")
     cli.remember("green tea of the team", "--scope", "team", "--kind", "context")

@@ -18,7 +18,8 @@ from scrubjay.engine import Kernel, Policy
 from scrubjay.model.errors import EmbedderError, Frozen, InvalidRequest, NotFound
 from scrubjay.model.memory import Kind
 from scrubjay.model.origin import Origin
-from scrubjay.model.requests import AGENT, INJECTED, Amend, FreezeRequest, Get, Recall, Restore
+from scrubjay.model.requests import AGENT, Amend, FreezeRequest, Get, Recall, Restore
+from scrubjay.model.results import INJECTED
 from scrubjay.model.rows import Freeze
 from scrubjay.model.scope import Scope
 from scrubjay.ports import Floats

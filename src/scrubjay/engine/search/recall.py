@@ -36,8 +36,8 @@ from scrubjay.model.errors import EmbedderError
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import excess
 from scrubjay.model.purposes import UsePurpose
-from scrubjay.model.requests import INJECTED, Caller, Recall
-from scrubjay.model.results import Hit, Recalled
+from scrubjay.model.requests import Caller, Recall
+from scrubjay.model.results import INJECTED, Hit, Recalled
 from scrubjay.model.text import tokens
 from scrubjay.ports import Embedder
 

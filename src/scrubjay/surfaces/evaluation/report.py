@@ -22,7 +22,7 @@ from rich.text import Text
 
 from scrubjay.model.compaction import TOLERATED, Compacted
 from scrubjay.model.memory import Json
-from scrubjay.model.requests import INJECTED
+from scrubjay.model.results import INJECTED
 from scrubjay.surfaces.evaluation.trial import RankedAnswer, Trial
 
 RESAMPLES: Final = 2_000

@@ -18,8 +18,7 @@ from scrubjay.model.clean import one_line
 from scrubjay.model.errors import InvalidRequest, NotFound
 from scrubjay.model.memory import Memory
 from scrubjay.model.pages import Page
-from scrubjay.model.requests import INJECTED
-from scrubjay.model.results import Brief, Erasure, Outcome, Preview, Recalled, Retained
+from scrubjay.model.results import INJECTED, Brief, Erasure, Outcome, Preview, Recalled, Retained
 from scrubjay.model.text import refusal
 from scrubjay.service.openapi import page_of
 from scrubjay.surfaces.mcp.caller import AgentCaller

@@ -14,7 +14,7 @@ from scrubjay.engine.search import recall
 from scrubjay.model.memory import Kind, Memory, Provenance
 from scrubjay.model.origin import UNTRUSTED_SHARE, Origin
 from scrubjay.model.requests import Recall
-from scrubjay.model.results import Hit
+from scrubjay.model.results import INJECTED, Hit
 from scrubjay.model.scope import Scope
 from scrubjay.model.text import tokens
 
@@ -140,3 +140,19 @@ def test_whatever_the_hits_every_limit_holds(
     assert not capped or untrusted <= UNTRUSTED_SHARE * sum(map(len, contents))
     order = iter(hits)
     assert all(any(hit is other for other in order) for hit in chosen), "the order changed"
+
+
+@pytest.mark.parametrize(
+    ("relevance", "dated", "origin", "likely"),
+    [
+        (INJECTED, 0.0, "web", True),
+        (0.0, 0.1, "user", True),
+        (0.0, 0.1, "web", False),
+        (0.01, 0.0, "user", False),
+    ],
+)
+def test_a_hit_is_likely_by_relevance_or_if_it_is_trusted_by_its_time(
+    relevance: float, dated: float, origin: str, likely: bool
+) -> None:
+    found = replace(_hit("tea", Origin(origin)), relevance=relevance, why={"dated": dated})
+    assert found.likely is likely
