@@ -117,10 +117,7 @@ class Filter(CheckedRequest, frozen=True, kw_only=True):
     def _matches(self, memory: Memory) -> bool:
         return (
             (not self.kinds or memory.kind in self.kinds)
-            and (
-                (not self.tags and self.category is None)
-                or self.wanted_tags <= frozenset(memory.tags)
-            )
+            and self.wanted_tags.issubset(memory.tags)
             and (not self.origins or memory.origin in self.origins)
             and (self.session is None or memory.provenance.session == self.session)
             and (self.since is None or memory.said_at >= self.since)
