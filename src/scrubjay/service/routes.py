@@ -149,20 +149,18 @@ def _page(request: Request, page: Page[Any]) -> Response:
 
 
 class Spooled(Response):
-    """An export as a file, sent from a spool as the client takes it.
+    """A file, such as an export, sent from a spool as the client takes it.
 
     What opens a sealed one is known to the caller and not in the answer.
     """
 
-    def __init__(self, spool: Spool, exported: Exported, *, sealed: bool) -> None:
-        headers = {
-            "Content-Disposition": 'attachment; filename="scrubjay-export.'
-            f'{"bundle" if sealed else "json"}"',
+    def __init__(self, spool: Spool, name: str, **headers: str) -> None:
+        told = {
+            "Content-Disposition": f'attachment; filename="{name}"',
             "Content-Length": str(spool.size),
-            MEMORIES: str(exported.memories),
         }
-        kind = "application/octet-stream" if sealed else "application/json"
-        super().__init__(headers=headers, media_type=kind)
+        kind = "application/json" if name.endswith(".json") else "application/octet-stream"
+        super().__init__(headers=told | headers, media_type=kind)
         self._spool = spool
 
     async def __call__(self, _scope: Asgi, _receive: Receive, send: Send) -> None:
@@ -311,7 +309,8 @@ class RestEndpoint(HttpEndpoint[Response]):
             _check_known(visit, reach, result, once)
         span.answered(result)
         if operation.gives is Exported:
-            return Spooled(spool, result, sealed=bool(values.get("sealed")))
+            name = f"scrubjay-export.{'bundle' if values.get('sealed') else 'json'}"
+            return Spooled(spool, name, **{MEMORIES: str(result.memories)})
         return render(service, operation, visit.request, result)
 
     def _once(self, visit: Visit) -> str | None:

@@ -15,7 +15,7 @@ from scrubjay.model.batches import RetainMany
 from scrubjay.model.errors import NotFound
 from scrubjay.model.requests import USER, Retain
 from scrubjay.model.scope import Scope
-from scrubjay.surfaces.personal.copies import CopyForm, CopyOrder
+from scrubjay.surfaces.personal.copies import PART, CopyForm, CopyOrder
 from scrubjay.surfaces.personal.exports import Exports, written
 from tests.dialects.personal.conftest import Person
 from tests.support.engines import MemoryHome
@@ -145,6 +145,21 @@ def test_an_export_is_written_while_it_is_read() -> None:
     assert arrived[0] < 300
     assert len(arrived) > 5
     assert read[-1] == 1_000
+
+
+def test_a_sealed_file_is_kept_and_sent_in_pieces_of_one_size(alice: Person) -> None:
+    """However large a memory is: neither the job nor the delivery holds it whole."""
+    for number in range(4):
+        name, value = f"notes/{number}", "tea " * 150_000
+        alice.agent.send("/v1/documents/put", {"name": name, "value": value})
+    link = exported(alice)["download_url"]
+    sizes = [len(alice.home.blobs.get(alice.address, one)) for one in alice.blobs()]
+    assert sizes[:-1] == [PART] * (len(sizes) - 1)
+    assert sum(sizes) > 2 * PART
+    response = alice.anonymous.get(link)
+    assert int(response.headers["content-length"]) == len(response.content) == sum(sizes)
+    told = json.loads(pyrage.decrypt(response.content, [READER]))
+    assert len(told["documents"]) == 4
 
 
 def test_markdown_has_a_heading_for_each_category_and_everything_in_it(alice: Person) -> None:
@@ -335,7 +350,7 @@ def test_of_two_who_follow_a_link_at_once_one_gets_the_file(alice: Person) -> No
         late.append(id)
 
     first = Exports(alice.engine, alice.clock, secret, reach=meet)
-    assert first.take(id, until, signature)
+    assert list(first.take(id, until, signature))
     assert late
 
 

@@ -124,7 +124,7 @@ VERBS: dict[str, Callable[[Kernel], object]] = {
     "destroy_token": lambda engine: engine.destroy_token(ALICE),
     "purposes": lambda engine: engine.purposes(ALICE),
     "set_purpose": lambda engine: engine.set_purpose(ALICE, SetPurpose(purpose="facts", on=True)),
-    "keep_parcel": lambda engine: engine.keep_parcel(ALICE, "a", b""),
+    "keep_parcel": lambda engine: engine.keep_parcel(ALICE, "a", ()),
     "parcel": lambda engine: engine.parcel(ALICE, "a"),
     "drop_parcel": lambda engine: engine.drop_parcel(ALICE, "a"),
     "rotate_root": lambda engine: engine.rotate_root(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ from scrubjay.engine.open_scopes import LazyModule
 from scrubjay.engine.scope import lifecycle
 from scrubjay.engine.scope.pending_blobs import PARCEL
 from scrubjay.engine.search.verbs import SearchVerbs
-from scrubjay.model.errors import ScrubjayError
+from scrubjay.model.errors import Destroyed, NotFound, ScrubjayError
 from scrubjay.model.origin import Actor
 from scrubjay.model.pages import FIRST, Page, Paged, cursor_at, place
 from scrubjay.model.requests import (
@@ -70,20 +70,40 @@ class TransferVerbs(SearchVerbs):
         opened = self._look(scope, caller)
         return copies.export(opened, request, caller.actor, deliver=deliver, form=form)
 
-    def keep_parcel(self, scope: Scope, name: str, content: bytes) -> None:
-        """Keep a sealed file beside the blobs of a scope, to be fetched later; destroy takes it."""
-        ports = self._check_open()
-        ports.blobs.put(lifecycle.locate(ports, scope)[0], f"{PARCEL}{name}", content)
+    def keep_parcel(self, scope: Scope, name: str, pieces: Iterable[bytes]) -> None:
+        """Keep a sealed file beside the blobs of a scope, to be fetched later; destroy takes it.
 
-    def parcel(self, scope: Scope, name: str) -> bytes:
-        """A sealed file that is kept; NotFound if it is gone."""
+        Each piece is a blob of its own, so that a file of any size takes the memory of one.
+        """
+        self.drop_parcel(scope, name)  # pieces that a process left which died
         ports = self._check_open()
-        return ports.blobs.get(lifecycle.locate(ports, scope)[0], f"{PARCEL}{name}")
+        address, _ = lifecycle.locate(ports, scope)
+        for number, piece in enumerate(pieces):
+            ports.blobs.put(address, f"{PARCEL}{name}.{number:05}", piece)
+        found, entry = lifecycle.locate(ports, scope)
+        if found != address or (entry is not None and entry.destroyed):
+            ports.blobs.remove(address)
+            raise Destroyed("The scope was destroyed while a file of it was written.")
+
+    def parcel(self, scope: Scope, name: str) -> Iterator[bytes]:
+        """The pieces of a sealed file that is kept, read one by one; NotFound if it is gone."""
+        blobs, (address, *names) = self._check_open().blobs, self._pieces(scope, name)
+        if not names:
+            raise NotFound("There is no such file.")
+        return (blobs.get(address, one) for one in names)
 
     def drop_parcel(self, scope: Scope, name: str) -> None:
-        """Delete a sealed file; an absent one is fine."""
+        """Delete a sealed file, its last piece first; an absent one is fine."""
+        address, *names = self._pieces(scope, name)
+        for one in reversed(names):
+            self._check_open().blobs.delete(address, one)
+
+    def _pieces(self, scope: Scope, name: str) -> list[str]:
+        """The address of a scope, and the names of the blobs of a parcel."""
         ports = self._check_open()
-        ports.blobs.delete(lifecycle.locate(ports, scope)[0], f"{PARCEL}{name}")
+        address, _ = lifecycle.locate(ports, scope)
+        names = ports.blobs.names(address)
+        return [address, *(one for one in names if one.startswith(f"{PARCEL}{name}."))]
 
     def load(self, scope: Scope, request: Load, caller: Caller = USER) -> Loaded:
         """Import an export, all or nothing; trusted no more than the caller."""

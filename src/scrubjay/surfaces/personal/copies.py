@@ -14,8 +14,10 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from importlib import import_module
 from itertools import chain
+from tempfile import TemporaryFile
 from typing import Any, Final
 
 from msgspec import Struct
@@ -46,6 +48,8 @@ Sealing takes what lasts a second on its machine: 20 on the fast one that was tr
 """
 _HEAD_BYTES: Final = 64 * 1024
 _PIECE: Final = 64 * 1024
+PART: Final = 1024 * 1024
+"""Bytes of a sealed file that are held at a time."""
 _SAID: Final = ("content", "tags", "importance", "recorded_at")
 """Fields of a record that the seed's fields say."""
 
@@ -196,12 +200,12 @@ FORMS: Final[Mapping[CopyForm, Callable[[Any, CopyOrder], Iterator[bytes]]]] = {
 }
 
 
-def gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
+def gathered(pieces: Iterable[bytes], least: int = _PIECE) -> Iterator[bytes]:
     """Short pieces as ones that are worth a write."""
     held = bytearray()
     for piece in pieces:
         held += piece
-        if len(held) >= _PIECE:
+        if len(held) >= least:
             yield bytes(held)
             held.clear()
     yield bytes(held)
@@ -242,17 +246,25 @@ def _recipient(text: str) -> Any:
         ) from error
 
 
-def sealed(pieces: Iterable[bytes], recipient: str | None, passphrase: str | None) -> bytes:
-    """A file in the format of age, which its reader alone opens."""
-    age = _age()
+def sealed(
+    pieces: Iterable[bytes], recipient: str | None, passphrase: str | None
+) -> Iterator[bytes]:
+    """A file in the format of age, which its reader alone opens, in pieces.
+
+    One for a recipient is never held whole; pyrage seals to a passphrase only what it is given
+    whole, beside the 1 GB or so by which a passphrase is made expensive to guess.
+    """
+    age, source = _age(), _Readable(pieces)
     if passphrase is not None:
-        return bytes(age.passphrase.encrypt(b"".join(pieces), passphrase))
-    to, source = io.BytesIO(), _Readable(pieces)
-    try:
-        age.encrypt_io(source, to, [_recipient(recipient or "")])
-    except age.EncryptError as error:
-        raise source.failure or error from error
-    return to.getvalue()
+        yield bytes(age.passphrase.encrypt(b"".join(pieces), passphrase))
+        return
+    with TemporaryFile() as to:
+        try:
+            age.encrypt_io(source, to, [_recipient(recipient or "")])
+        except age.EncryptError as error:
+            raise source.failure or error from error
+        to.seek(0)
+        yield from iter(partial(to.read, PART), b"")
 
 
 class _Readable(io.RawIOBase):

@@ -12,6 +12,7 @@ import hashlib
 import hmac
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Final
@@ -20,6 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrubjay.engine import Kernel
+from scrubjay.files import Spool
 from scrubjay.model.errors import (
     Busy,
     Conflict,
@@ -200,7 +202,7 @@ class Exports:
             why=sheet.why,
         )
 
-    def take(self, id: str, until: str, signature: str) -> bytes:
+    def take(self, id: str, until: str, signature: str) -> Spool:
         """The file behind a signed link, once; NotFound ever after."""
         number = int(until) if until.isdecimal() and until.isascii() and len(until) < 12 else 0
         if not hmac.compare_digest(self._sign(id, number).encode(), signature.encode()):
@@ -211,7 +213,7 @@ class Exports:
         scope = Scope.parse(sheet.scope)
         if self._outdated(sheet, scope):
             raise NotFound("The file is gone.", hint="Something was erased since; ask for another.")
-        content = self._engine.parcel(scope, id)
+        (spool := Spool(self._clock.random)).fill(self._engine.parcel(scope, id))
         try:  # of two at once, one finds it in another revision
             self._write(replace(sheet, state=ExportState.TAKEN), revision)
         except Conflict as error:
@@ -219,7 +221,7 @@ class Exports:
         self._reach(ExportStep.TAKEN)
         self._engine.drop_parcel(scope, id)
         self._reach(ExportStep.DROPPED)
-        return content
+        return spool
 
     def work(self, *, progress: Progress = no_progress) -> int:
         """Make the exports that wait, and delete what was taken or is past its time."""
@@ -263,22 +265,20 @@ class Exports:
     def _made(self, sheet: ExportSheet, scope: Scope, progress: Progress) -> ExportSheet:
         phrase, erasures = bytes(sheet.secret).decode() or None, self._engine.head(scope).erasures
         wanted = CopyOrder(scope=scope, at=sheet.asked_at, choice=sheet.choice, progress=progress)
-        kept = list[bytes]()
-
-        def deliver(pieces: Iterator[bytes]) -> None:
-            if sheet.form is CopyForm.BUNDLE and phrase is not None:  # it is sealed already
-                kept[:] = [b"".join(pieces)]
-            else:
-                kept[:] = [copies.sealed(pieces, sheet.recipient, phrase)]
-
         form = sheet.form
         if form is CopyForm.BUNDLE and phrase is None:
             form = CopyForm.JSON
-        number = written(
-            self._engine, wanted, form, Caller(actor=sheet.actor), deliver, passphrase=phrase
-        )
-        self._reach(ExportStep.SEALED)
-        self._engine.keep_parcel(scope, sheet.id, kept[0])
+        with closing(Spool(self._clock.random)) as spool:
+
+            def deliver(pieces: Iterator[bytes]) -> None:
+                bundle = form is CopyForm.BUNDLE  # it is sealed already
+                spool.fill(pieces if bundle else copies.sealed(pieces, sheet.recipient, phrase))
+
+            number = written(
+                self._engine, wanted, form, Caller(actor=sheet.actor), deliver, passphrase=phrase
+            )
+            self._reach(ExportStep.SEALED)
+            self._engine.keep_parcel(scope, sheet.id, copies.gathered(spool, copies.PART))
         self._reach(ExportStep.KEPT)
         return replace(
             sheet,
@@ -286,7 +286,7 @@ class Exports:
             secret=(),
             ready_at=self._clock.now(),
             records=number,
-            size=len(kept[0]),
+            size=spool.size,
             erasures=erasures,
         )
 

@@ -23,7 +23,7 @@ from scrubjay.model.scope import Scope
 from scrubjay.service.endpoint import HttpEndpoint, Take, Visit
 from scrubjay.service.outbox import Outbox, outbox_of
 from scrubjay.service.rest import BY_NAME
-from scrubjay.service.routes import VERSION, Pieces, as_json, read_json, values_of
+from scrubjay.service.routes import VERSION, Spooled, as_json, read_json, values_of
 from scrubjay.service.service import SCOPE_HEADER, Service
 from scrubjay.service.telemetry import Span
 from scrubjay.surfaces.personal.exports import Exports, Reach
@@ -106,9 +106,7 @@ class PersonalPaths:
         request.scope["state"]["op"] = "personal_file"
         asked = (request.query_params.get(name, "") for name in ("until", "signature"))
         take = partial(self._exports(service).take, request.path_params["id"], *asked)
-        content = await service.bridge.write(take)
-        named = {"Content-Disposition": 'attachment; filename="memory.age"'}
-        return Pieces(content, media_type="application/octet-stream", headers=named)
+        return Spooled(await service.bridge.write(take), "memory.age")
 
 
 class PersonalEndpoint(HttpEndpoint[Response]):
