@@ -197,6 +197,21 @@ def test_a_forgotten_memory_is_cut_out_of_what_the_owner_said(alice: Person, ste
     assert rest in exported
 
 
+def test_while_it_is_restricted_the_owner_forgets_by_query_those_that_hold_its_words(
+    alice: Person,
+) -> None:
+    made = alice.store(TEA)
+    alice.store("Alice lives in Rome")
+    alice.owner.do("restrict")
+    target: dict[str, Any] = {"query": "green tea"}
+    shown = alice.owner.do("forget", target=target)
+    assert [one["memory_id"] for one in shown["matches"]] == [made]
+    target["confirm_matches"] = True
+    gone = alice.owner.do("forget", target=target, confirmation_token=shown["confirmation_token"])
+    assert gone["deleted_count"] == 1
+    assert alice.agent.refused("forget", target={"query": "Rome"}) == (423, "restricted")
+
+
 def test_the_milder_freeze_stops_writes_only(alice: Person) -> None:
     alice.store(TEA)
     assert alice.owner.do("restrict", level="writes")["level"] == "writes"

@@ -23,6 +23,7 @@ from scrubjay.model.errors import (
     Forbidden,
     InvalidRequest,
     NeedsConfirmation,
+    Restricted,
 )
 from scrubjay.model.memory import Memory
 from scrubjay.model.origin import Actor
@@ -231,16 +232,21 @@ class Personal:
             ids, confirm = _opened(token)
             return self._forgotten(ids, self.do("forget", ids=ids, copies=True, confirm=confirm))
         least, _ = self.engine.embedding.floor
-        found: Recalled = self.do(
-            "recall", query=target.query, limit=_MATCHES, min_similarity=least, untrusted=True
-        )
-        ids = [hit.memory.id for hit in found.hits]
+        try:
+            recalled: Recalled = self.do(
+                "recall", query=target.query, limit=_MATCHES, min_similarity=least, untrusted=True
+            )
+            found = tuple(map(_found, recalled.hits))
+        except Restricted:  # nothing is ranked then; those that hold the words are listed
+            held = self.do("preview", query=target.query).memories
+            found = tuple(map(_listed, held[:_MATCHES]))
+        ids = [one.memory_id for one in found]
         if not ids:
             return told.ForgottenMemories()
         shown = self.do("preview", ids=ids, copies=True)
         return told.ForgottenMemories(
             copies=len(shown.copies) + len(shown.sentences),
-            matches=tuple(map(_found, found.hits)),
+            matches=found,
             confirmation_token=_sealed(ids, shown.token),
         )
 
@@ -484,14 +490,17 @@ def _by_model(memory: Memory) -> bool:
 
 
 def _found(hit: Hit) -> told.FoundMemory:
-    memory = hit.memory
+    return _listed(hit.memory, hit.similarity)
+
+
+def _listed(memory: Memory, similarity: float | None = None) -> told.FoundMemory:
     category, form = categories.place_of(memory)
     return told.FoundMemory(
         memory_id=memory.id,
         category=category,
         content_type=form,
         content=memory.content,
-        similarity_score=hit.similarity,
+        similarity_score=similarity,
         topic_tags=memory.tags,
         created_at=memory.recorded_at,
     )
