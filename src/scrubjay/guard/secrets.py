@@ -287,6 +287,8 @@ class Rule:
     """What the prefilter looks for where keywords alone would be in too many texts."""
     precise: bool = False
     """Whether the prefilter has the expression too, because its keywords are everyday words."""
+    alone: bool = False
+    """Whether the prefilter has an automaton for it alone: its states multiply with the others'."""
     entropy: float = 0.0
     check: str | None = None
     allowed: str = ""
@@ -474,19 +476,16 @@ def _within(view: _View, rule: int, start: int, end: int) -> Iterator[_Span]:
     """
     kind, text, at = rules()[rule], view.text, start
     pattern = _compiled(kind.regex)
-    while at < end and (match := pattern.search(text, at, end)):
+    for low, high in _PARTS[kind.parts](pattern, text) if kind.parts else ():
+        if _judged(kind, text[low:high]):
+            yield _Span(*view.original(low, high), rule)
+    while not kind.parts and at < end and (match := pattern.search(text, at, end)):
         group = match.lastindex or 0
         first, last = match.span(group)
         touches = not group and (
             (kind.edges != "none" and text[first - 1 : first].isalnum())
             or (kind.edges == "both" and text[last : last + 1].isalnum())
         )
-        if kind.parts:
-            for low, high in _PARTS[kind.parts](text[first:last]):
-                if _judged(kind, text[first + low : first + high]):
-                    yield _Span(*view.original(first + low, first + high), rule)
-            at = max(last, match.start() + 1)
-            continue
         last = first if touches else first + _judged(kind, text[first:last])
         at = last if last > first else match.start() + 1
         is_cut = match.end() == end < len(text) and match.start() > end - OVERLAP
@@ -518,6 +517,14 @@ _HEAD: Final = (
 
 
 _TOKEN: Final = re.compile(rb"""[^\x00-\x20"'`<>()\[\]{},;|\x7f-\xff]{8,}""")
+_SIGN: Final = r"""[^\s"'`<>()\[\]{},;|"""
+_LIKELY: Final = "|".join(
+    rf"{_SIGN}]{{{before}}}[0-9]{_SIGN}]{{{7 - before}}}" for before in range(8)
+)
+"""Eight characters of a token, one of them a digit."""
+_BELOW: Final = rf"\n{{1,2}}[ \t]{{0,16}}(?:{_LIKELY})"
+_LONGEST_MARGIN: Final = 18
+"""From the end of a line to where a token of `_BELOW` begins, at most."""
 _PUBLIC: Final = re.compile(rb"(?i)public|certificate|fingerprint|checksum|integrity")
 _NO_CHANCE: Final = re.compile(
     rb"(?i)(?:0x)?[0-9a-f.:_-]*|[~./$%\\@#&*!?-].*"
@@ -542,8 +549,46 @@ def _by_chance(token: bytes) -> bool:
     return enough and changes >= 0.35 * len(kinds)
 
 
-def _tokens(phrase: bytes) -> Iterator[tuple[int, int]]:
-    """The places of the tokens of chance in a phrase that names a secret."""
+def _tokens(name: re2._Regexp, text: bytes) -> Iterator[tuple[int, int]]:
+    """The places of the tokens of chance in lines that name a secret.
+
+    Or in the line below, if that begins with one and nothing stands behind the last name.
+    """
+    to_last = _compiled(rf"[^\n]*(?:{name.pattern})")
+    last_name = _compiled(rf"[^\n]*({name.pattern})")  # slower, as it has a group
+    likely, below, at = _compiled(_LIKELY), _compiled(_BELOW), 0
+    near = likely.search(text)
+    while near and (named := name.search(text, at)):
+        start = text.rfind(b"\n", 0, named.start()) + 1
+        end = _line_end(text, named.end())
+        if near.start() < start:
+            near = likely.search(text, start)
+        elif near.start() > end + _LONGEST_MARGIN:  # most names have no token near them
+            at = max(named.start() + 1, _line_end(text, named.start()))
+        else:
+            behind = (to_last.match(text, start) or named).end()
+            end = _line_end(text, behind)
+            follows, beside = None, likely.search(text, behind, end)
+            if not beside:
+                follows = below.match(text, end)
+                beside = likely.search(text, named.end(), end)
+            if not (follows or beside) and (last := last_name.match(text, start)):
+                beside = likely.search(text, start, last.start(1))
+            if follows or beside:
+                end = _line_end(text, follows.end() if follows else end)
+                for low, high in _by_themselves(text[start:end]):
+                    yield start + low, start + high
+                at = end + 1
+            else:
+                at = _line_end(text, named.start()) + 1
+
+
+def _line_end(text: bytes, at: int) -> int:
+    end = text.find(b"\n", at)
+    return len(text) if end < 0 else end
+
+
+def _by_themselves(phrase: bytes) -> Iterator[tuple[int, int]]:
     for found in () if _PUBLIC.search(phrase) else _TOKEN.finditer(phrase):
         end = len(found[0].rstrip(b".,:;?"))
         start = max(found[0].rfind(b":", 0, end - 8), found[0].find(b"=", 0, end - 8)) + 1
@@ -551,7 +596,14 @@ def _tokens(phrase: bytes) -> Iterator[tuple[int, int]]:
             yield found.start() + start, found.start() + end
 
 
-def _cells(table: bytes) -> Iterator[tuple[int, int]]:
+def _cells(head: re2._Regexp, text: bytes) -> Iterator[tuple[int, int]]:
+    """The places of the cells of the tables of a text."""
+    for table in head.finditer(text):
+        for low, high in _cells_of(table[0]):
+            yield table.start() + low, table.start() + high
+
+
+def _cells_of(table: bytes) -> Iterator[tuple[int, int]]:
     """The places of the cells of a table below the names of secrets in the nearest head above."""
     heads = [head.start() for head in _compiled(_HEAD).finditer(table)]
     for start, end in itertools.pairwise([*heads, len(table)]):
@@ -657,25 +709,29 @@ class _Prefilter:
         self._options = re2.Options()
         self._options.log_errors = False
         keywords, bare, hints = dict[int, str](), dict[int, str](), dict[int, str]()
+        alone = list[dict[int, str]]()
         for place, rule in enumerate(rules()):
             if rule.hint and _REPEATS.search(rule.hint):  # many states: each has its own
                 hints[place] = rule.hint
             elif rule.hint or rule.keywords:
                 words = f"(?i){'|'.join(map(re2.escape, rule.keywords))}"
                 keywords[place] = rule.hint or words
+            elif rule.parts == "tokens":
+                keywords[place] = rule.regex
             else:  # without its edges: an escape may stand where a letter must not
-                bare[place] = rule.regex.removeprefix(_LEFT_EDGE).removesuffix(_RIGHT_EDGE)
+                regex = rule.regex.removeprefix(_LEFT_EDGE).removesuffix(_RIGHT_EDGE)
+                (alone.append({place: regex}) if rule.alone else bare.update({place: regex}))
         # Behind the rules stand the hints at what has to be decoded first.
-        bare |= dict(enumerate(_HINTS, len(rules())))
-        self._sets = [(self._set(some.values()).Match, [*some]) for some in (keywords, bare)]
+        for place, hint in enumerate(_HINTS, len(rules())):
+            (alone.append({place: hint}) if hint is _WRAPPED else bare.update({place: hint}))
+        self._sets = [
+            (self._set(some.values()).Match, [*some]) for some in (keywords, bare, *alone)
+        ]
         # All hints without the limits of their repeats find no less, and have few states together.
         self._loose = self._set(_LIMITS.sub("*", hint) for hint in hints.values())
         self._hints = [(place, self._set([hint]).Match) for place, hint in hints.items()]
         self._whole = {
-            rules_place: (
-                place,
-                self._set([_LONG_REPEAT.sub(r"{\1,}", rules()[rules_place].regex)]),
-            )
+            rules_place: (place, self._set([_exactly(rules()[rules_place])]))
             for place, rules_place in _precise().items()
         }
 
@@ -702,6 +758,11 @@ class _Prefilter:
             if rule in self._whole and self._whole[rule][1].Match(text) is not None:
                 found.append(self._whole[rule][0])
         return sorted(found)
+
+
+def _exactly(rule: Rule) -> str:
+    """What the prefilter looks for beside the everyday words of a rule."""
+    return _LIKELY if rule.parts == "tokens" else _LONG_REPEAT.sub(r"{\1,}", rule.regex)
 
 
 @cache

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from time import process_time
 
 import pytest
@@ -268,12 +269,35 @@ def test_a_hint_that_is_asked_late_is_asked_wherever_it_matches() -> None:
     assert matched == hints.keys()
 
 
-def test_texts_that_differ_cost_about_as_much_as_one_that_is_known() -> None:
-    """No automaton has so many states that it has to make them anew for every text."""
-    chance, letters = random.Random(5), "abcdefghiklmnoprstuvwy"
+def _prose(chance: random.Random) -> Iterator[str]:
+    letters = "abcdefghiklmnoprstuvwy"
     words = ["".join(chance.choices(letters, k=chance.randint(2, 9))) for _ in range(2000)]
     words += ["I", "The", "key", "password", "and", "to", "we", "Token", "secret", "of"] * 60
-    texts = [" ".join(chance.choices(words, k=25)).encode() + b"." for _ in range(900)]
+    while True:
+        yield " ".join(chance.choices(words, k=25)) + "."
+
+
+def _hashes(chance: random.Random) -> Iterator[str]:
+    while True:
+        yield "\n".join(drawn("hex", size, chance) for size in (32, 40, 64))
+
+
+def _encoded(chance: random.Random) -> Iterator[str]:
+    while True:
+        yield "\n".join(drawn("base64", 76, chance) for _ in range(2))
+
+
+def _identifiers(chance: random.Random) -> Iterator[str]:
+    while True:
+        yield " ".join(drawn(kind, 20, chance) for kind in ("alnum", "upper", "digits", "word"))
+
+
+@pytest.mark.parametrize("kind", [_prose, _hashes, _encoded, _identifiers])
+def test_texts_that_differ_cost_about_as_much_as_one_that_is_known(
+    kind: Callable[[random.Random], Iterator[str]],
+) -> None:
+    """No automaton has so many states that it has to make them anew for every text."""
+    texts = [text.encode() for text in islice(kind(random.Random(5)), 900)]
     candidates = secrets._prefilter().candidates
 
     def taken(asked: list[bytes]) -> float:
@@ -286,3 +310,22 @@ def test_texts_that_differ_cost_about_as_much_as_one_that_is_known() -> None:
     differing = min(taken(texts[at::3]) for at in range(3))
     known = min(taken(texts[:1] * 300) for _ in range(3))
     assert differing < 20 * known
+
+
+# Tokens beside the name of a secret
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("{} is the login", "[REDACTED] is the login"),
+        ("the login is\n\n  {} bob", "the login is\n\n  [REDACTED] bob"),
+        ("the login\nof bob {}", "the login\nof bob {}"),
+        ("login {}\nlogin {}", "login [REDACTED]\nlogin [REDACTED]"),
+        ("the public login {}", "the public login {}"),
+        ("one line\nkey {} of it", "one line\nkey [REDACTED] of it"),
+    ],
+)
+def test_a_token_counts_in_the_line_of_a_name_or_alone_below_it(text: str, left: str) -> None:
+    token = "q7Rt2Lw9Zx4Kd1"
+    assert kept(text.replace("{}", token)) == left.replace("{}", token)
