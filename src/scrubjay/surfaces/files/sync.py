@@ -153,16 +153,12 @@ class Folder:
 
     def sync(self) -> Synced:
         """Bring folder and scope in step."""
-        try:
-            self._path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        except OSError as error:
-            raise InvalidRequest(
-                f"{self._path} cannot be made a folder: {error.strerror}.",
-                hint="Name the folder that the files are in, or shall be.",
-            ) from error
-        provenance.check_no_link(self._path)
         notes = OwnNotes(self._engine, self._scope, bootstrap.clock())
         before = self._state(notes)
+        if before.notes or before.preferences or before.sessions:
+            self._check_there()
+        files.make_folder(self._path)
+        provenance.check_no_link(self._path)
         state = self._sessions(before)  # first: the notes tell what is derived from them
         state = self._preferences(state)
         state = self._exports(self._notes(state))
@@ -182,6 +178,18 @@ class Folder:
         except ValidationError:  # of another version: as if it were the first sync
             return SyncState()
 
+    def _check_there(self) -> None:
+        """Refuse a folder that vanished: a disk that is not mounted is nobody who removed lines."""
+        try:
+            there = any(self._path.iterdir())
+        except OSError:
+            there = False
+        if not there:
+            raise InvalidRequest(
+                f"The folder {self._path} is gone or empty, and had files of the last sync.",
+                hint="Nothing was forgotten. Is its disk mounted? Other folders can be synced.",
+            )
+
     # -- whose words -------------------------------------------------------------------
 
     def _trust(self, path: Path) -> LineTrust:
@@ -197,6 +205,8 @@ class Folder:
         )
         made = self._engine.retain(self._scope, request, whose.caller)
         self.done.added += 1
+        if made.redacted:
+            self.done.skipped.append("A line has a secret: it is not in memory, but in the file.")
         return made.id
 
     def _key(self, text: str, state: SyncState) -> str:
@@ -221,6 +231,7 @@ class Folder:
         """Whether lines that were removed by hand are forgotten now, or somebody is asked first."""
         if not ids:
             return True
+        self._check_there()
         if self._confirmed or not (empty or len(ids) > MANY or (known and len(ids) == known > 1)):
             return True
         self.done.unasked += len(ids)

@@ -17,7 +17,7 @@ from scrubjay.model.origin import Origin
 from scrubjay.model.requests import MarkTainted
 from scrubjay.ports import Failpoint
 from scrubjay.surfaces.files.lines import items, rewritten
-from scrubjay.surfaces.files.sync import NOTES, PREFERENCES, Folder, Synced
+from scrubjay.surfaces.files.sync import NOTES, PREFERENCES, Folder, Synced, SyncState
 from tests.support.engines import MemoryHome, SimulatedCrash
 from tests.unit.engine.scene import ALICE, everything, forget, retain, supersede
 
@@ -156,6 +156,61 @@ def test_a_missing_or_emptied_file_asks_first(desk: Desk, text: str | None) -> N
     assert desk.says == []
 
 
+@pytest.mark.parametrize("confirmed", [False, True], ids=["asked", "with --yes"])
+@pytest.mark.parametrize("left", ["nothing", "an empty folder"])
+def test_a_folder_that_vanished_is_nobody_who_removed_lines(
+    tmp_path: Path, left: str, confirmed: bool
+) -> None:
+    """Its disk is not mounted: a job that says yes to everything forgets nothing."""
+    desk = Desk(tmp_path / "disk" / "alice")
+    desk.path.mkdir(parents=True)
+    desk.write("- one", "- two")
+    desk.preferences.write_text('{"editor": "vim"}')
+    desk.sync()
+    desk.path.rename(tmp_path / "unmounted")
+    if left == "an empty folder":
+        desk.path.mkdir()
+    with pytest.raises(InvalidRequest, match="gone or empty"):
+        desk.sync(confirmed=confirmed)
+    assert len(desk.says) == 3
+    assert desk.path.exists() == (left == "an empty folder")
+    if desk.path.exists():
+        assert list(desk.path.iterdir()) == []
+        desk.path.rmdir()
+    (tmp_path / "unmounted").rename(desk.path)
+    assert not desk.sync(confirmed=confirmed).changed
+    assert len(desk.says) == 3
+
+
+def test_a_folder_that_vanishes_while_it_is_synced_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = Desk(tmp_path / "disk" / "alice")
+    desk.path.mkdir(parents=True)
+    desk.write("- one", "- two")
+    desk.sync()
+    before, sessions = desk.says, Folder._sessions
+
+    def unmounted(self: Folder, state: SyncState) -> SyncState:
+        found = sessions(self, state)
+        desk.path.rename(tmp_path / "unmounted")
+        return found
+
+    monkeypatch.setattr(Folder, "_sessions", unmounted)
+    with pytest.raises(InvalidRequest, match="gone or empty"):
+        desk.sync(confirmed=True)
+    assert (desk.says, desk.path.exists()) == (before, False)
+
+
+def test_a_line_with_a_secret_is_told_since_the_file_still_has_it(desk: Desk) -> None:
+    key = "sk-ant-api03-" + "Ab1-" * 24 + "AA"
+    desk.write("- Alice drinks tea", f"- my key is {key}")
+    (told,) = desk.sync().skipped
+    assert "in the file" in told
+    assert key not in told + "".join(desk.says)
+    assert desk.sync().skipped == []
+
+
 def test_more_than_five_removals_ask_first(desk: Desk) -> None:
     desk.write(*(f"- note {number}" for number in range(10)))
     desk.sync()
@@ -213,7 +268,7 @@ def test_a_file_that_is_no_text_stops_the_sync_and_nothing_is_lost(desk: Desk) -
 
 def test_a_folder_that_is_a_file_is_said(tmp_path: Path) -> None:
     (tmp_path / "memory").write_text("")
-    with pytest.raises(InvalidRequest, match="cannot be made a folder"):
+    with pytest.raises(InvalidRequest, match="cannot be made"):
         Desk(tmp_path / "memory" / "acme").sync()
 
 
