@@ -367,6 +367,13 @@ class Preview(Result, frozen=True, kw_only=True):
         int, doc("How many entries of conversations, and conversations, go along.")
     ] = 0
     documents: Annotated[int, doc("How many documents go along.")] = 0
+    cut: Annotated[
+        tuple[str, ...],
+        doc(
+            "Paths of the documents that a text is cut out of: a piece of theirs, or a copy; "
+            "what else they say stays."
+        ),
+    ] = ()
     near: Annotated[
         tuple[Memory, ...],
         doc("The nearest other memories: they may say it in other words, and stay."),
@@ -387,7 +394,7 @@ class Preview(Result, frozen=True, kw_only=True):
         """What would be erased, in numbers, for the question to a person."""
         named = len(self.memories)
         beside = [("earlier or derived", len(self.others)), ("messages", self.entries)]
-        beside += [("documents", self.documents)]
+        beside += [("documents", self.documents), ("documents it is cut out of", len(self.cut))]
         if self.with_copies:
             beside += [("others that say it", len(self.copies))]
             beside += [("sentences that say it", len(self.sentences))]

@@ -7,7 +7,9 @@ it, which are erased and replaced with it.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, compress
 from typing import Final
 
 from msgspec import Struct
@@ -19,6 +21,7 @@ from scrubjay.engine.scope.views import changes, derived
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit
 from scrubjay.model import cells
+from scrubjay.model.conversations import rest_of
 from scrubjay.model.documents import (
     NO_REVISION,
     Document,
@@ -31,6 +34,7 @@ from scrubjay.model.documents import (
     Stored,
     check_name,
 )
+from scrubjay.model.echo import SHORTEST
 from scrubjay.model.errors import Conflict, KeyMissing, NotFound, SealBroken, Stale
 from scrubjay.model.memory import Kind, Memory, Provenance
 from scrubjay.model.origin import Actor, Origin
@@ -47,6 +51,8 @@ _NAMED: Final = "\0document\0"
 _PIECE_CHARS: Final = 1_500
 """Length of the pieces that recall finds of an indexed document."""
 _PIECES: Final = 400
+_PATH: Final = "document"
+"""Metadata key under which a piece names its document."""
 
 
 # -- rows ------------------------------------------------------------------------------------
@@ -175,10 +181,102 @@ def reindex(opened: OpenScope, tx: Tx, document: Document, indexing: Indexing) -
                 key_id=document.key_id,
             ),
             sources=(document.id,),
-            metadata={"document": document.path},
+            metadata={_PATH: document.path},
         )
         statement_chain.put(opened, tx, memory, indexing.vectors.get(piece.part))
         tx.link(row_id, opened.row_id(memory.id))
+
+
+def _rename(opened: OpenScope, tx: Tx, rows: Iterable[Row], document: Document) -> None:
+    """Let the memories that tell a document name it as it is called now.
+
+    Else they stay as they are: corrected, pinned, archived, or less than they were.
+    """
+    for row in rows:
+        memory = opened.unseal_sound(row)
+        sources = () if memory is None else (*memory.sources, *map(rest_of, memory.sources))
+        if memory is None or document.id not in sources:
+            continue
+        metadata = dict(memory.metadata)
+        if _PATH in metadata:
+            metadata[_PATH] = document.path
+        told = replace(memory, metadata=metadata, sources=(document.id,))
+        if told != memory:
+            opened.put(tx, replace(told, version=memory.version + 1))
+            tx.link(opened.row_id(document.id), row.id)
+
+
+def without(document: Document, told: Sequence[str]) -> Document | None:
+    """What is left of a document without the text of pieces, wherever it stands; None if no text.
+
+    The same document if none of them stands in it.
+    """
+    text = cells.words(document.value)
+    kept, at = bytearray(b"\1") * len(text), 0
+    for start, end in _places(text, told):
+        kept[start:end] = bytes(end - start)
+
+    def rest(one: str) -> str:
+        nonlocal at
+        begin, at = at, at + len(one) + 1  # one text stands behind the other in `words`
+        return "".join(compress(one, kept[begin:at]))
+
+    if all(kept):
+        return document
+    document = replace(document, value=cells.texts(document.value, rest))
+    return document if cells.words(document.value).strip() else None
+
+
+def _places(text: str, told: Iterable[str]) -> Iterator[tuple[int, int]]:
+    """Where pieces stand in a text, whatever space is between their words.
+
+    What is too short to be a copy of them is only what stands in lines of its own, else between
+    spaces, else anywhere: a text without spaces is cut by its length.
+    """
+    words, places, end = text.split(), list[int](), 0
+    for word in words:
+        places.append(text.index(word, end))
+        end = places[-1] + len(word)
+    flat, starts = " ".join(words), [0, *accumulate(len(word) + 1 for word in words)]
+
+    def place(at: int) -> int:
+        word = bisect_right(starts, at) - 1
+        return places[word] + at - starts[word]
+
+    for wanted in (" ".join(content.split()) for content in told):
+        found, at = list[tuple[int, int]](), flat.find(wanted) if wanted else -1
+        while at >= 0:
+            after = at + len(wanted)
+            found.append((place(at), place(after - 1) + 1))
+            at = flat.find(wanted, after)
+        if len(wanted) < SHORTEST:
+            spaced = [(a, b) for a, b in found if not (text[a - 1 : a] + text[b : b + 1]).strip()]
+            found = [place for place in spaced if _fills_lines(text, *place)] or spaced or found
+        yield from found
+
+
+def _fills_lines(text: str, start: int, end: int) -> bool:
+    before = text[text.rfind("\n", 0, start) + 1 : start]
+    after = text[end : text.find("\n", end) % (len(text) + 1)]  # -1 is the end
+    return not (before + after).strip()
+
+
+def standing(opened: OpenScope, view: View, row_id: bytes, rest: Document) -> set[bytes]:
+    """The memories of a document that tell what is left of it: its pieces, and corrections of them.
+
+    What else was made of it may tell what is not left.
+    """
+    flat = " ".join(cells.words(rest.value).split())
+    found = set[bytes]()
+    for row in derived(view, row_id):
+        memory = first = opened.unseal_sound(row)
+        while first is not None and (before := opened.peek(view, first.supersedes)) is not None:
+            first = before
+        if memory is None or first is None or [*map(opened.row_id, memory.sources)] != [row_id]:
+            continue
+        if first.supersedes or " ".join(first.content.split()) in flat:
+            found.add(row.id)
+    return found
 
 
 # -- writing ---------------------------------------------------------------------------------
@@ -260,8 +358,7 @@ def move(opened: OpenScope, request: Move, caller: Caller) -> tuple[Document, ..
             tx.put(HOME, replace(row, key=None))
         after = tuple(put_row(opened, tx, one) for one in moved)
         for one in after:
-            if one.indexed:  # its memories name the path
-                reindex(opened, tx, one, Indexing(_pieces(one), {}))
+            _rename(opened, tx, derived(tx, opened.row_id(one.id)), one)
         opened.trail.record(tx, "move", caller.actor, sorted(moving), number=len(moving))
         return tuple(replace(one, value=None) for one in after)
 
@@ -333,9 +430,16 @@ def erase(opened: OpenScope, tx: Tx, rows: Iterable[Row]) -> None:
         tx.bury([row.id])
 
 
-def put_rest(opened: OpenScope, tx: Tx, rest: Document) -> None:
-    """Write what remains of an erased document, and what recall finds of that."""
-    reindex(opened, tx, put_row(opened, tx, rest), Indexing(_pieces(rest), {}))
+def put_rest(opened: OpenScope, tx: Tx, rest: Document, standing: Sequence[Row]) -> None:
+    """Write what remains of an erased document, and what recall finds of that.
+
+    The memories that are still `standing` are those; else they are made of its text.
+    """
+    rest = put_row(opened, tx, rest)
+    if standing:
+        _rename(opened, tx, standing, rest)
+    else:
+        reindex(opened, tx, rest, Indexing(_pieces(rest), {}))
 
 
 # -- whole scopes in -------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import chain
@@ -196,8 +197,9 @@ def preview(opened: OpenScope, request: Forget, caller: Caller) -> Preview:
             memories=tuple(opened.unseal(row) for row in rows if row.id in named.memories),
             others=tuple(opened.unseal(row) for row in rows if row.id not in known),
             token=_token(opened, doomed),
-            entries=len(doomed.entries) - len(doomed.entries.keys() & doomed.rests.keys()),
-            documents=len(doomed.documents) - len(doomed.documents.keys() & doomed.rests.keys()),
+            entries=len(doomed.entries.keys() - doomed.rests.keys()),
+            documents=len(doomed.documents.keys() - doomed.rests.keys()),
+            cut=tuple(one.path for one in doomed.rests.values() if isinstance(one, Document)),
             copies=tuple(map(opened.unseal, copies.memories.values())),
             sentences=tuple(copies.sentences),
             with_copies=request.copies,
@@ -381,9 +383,14 @@ def find_copies(
         one = None if passed else conversations.opened_row(opened, row)
         if one is not None and _cut_copies(found, row, one, matcher, parts):
             found.entries[row.id] = row
+    # A document that pieces are cut out of may say something else of it, too.
+    going = closure(opened, view, named.joined(Targets(found.memories)))
     for row in rows(Collection.DOCUMENT, before.documents if before else ()):
-        passed = row.erased or row.id in doomed.documents or row.id in found.documents
+        passed = row.erased or row.id in going.documents.keys() - going.rests.keys()
+        passed = passed or row.id in found.documents
         document = None if passed else documents.sound_document(opened, row)
+        if document is not None and isinstance(left := going.rests.get(row.id), Document):
+            document = replace(left, id=document.id)
         if document is not None and _cut_copies(found, row, document, matcher, parts):
             found.documents[row.id] = row
     return found
@@ -477,21 +484,46 @@ def closure(
     if versions:
         memories = [opened.unseal_sound(row) for row in found.memories.values()]
         episodes = [memory for memory in memories if memory and memory.kind is Kind.EPISODE]
-        spoken = present(view, (opened.row_id(one) for m in episodes for one in m.sources)).turns
-        if spoken:
-            found.turns |= turns.with_repeats(opened, view, spoken)
+        spoken = present(view, (opened.row_id(one) for m in episodes for one in m.sources))
+        if spoken.turns:
+            found.turns |= turns.with_repeats(opened, view, spoken.turns)
+        _cut_pieces(opened, spoken.documents.values(), episodes, found)
     for row in list(found.entries.values()):
         if conversations.is_record(row):
             found.entries |= conversations.unshared(opened, view, row)
     copies = cut or Copies()
     for collection, rows in found.by_collection.items():
         for row_id, row in copies.by_collection[collection].items():
-            if row_id not in rows and collection is not Collection.MEMORY:
+            rested = row_id in found.rests  # pieces are cut out of it, of what is left the copies
+            if collection is not Collection.MEMORY and (rested or row_id not in rows):
                 rows[row_id], found.rests[row_id] = row, copies.rests[row_id]
     for source in (*found.turns, *found.documents):
+        left = None if source in copies.documents else found.rests.get(source)
+        stays = set[bytes]()
+        if isinstance(left, Document):
+            stays = documents.standing(opened, view, source, left)
         # What another turn said before stays: it is the latest again.
-        follow(add(view.derived(source)), earlier=False)
+        follow(add(one for one in view.derived(source) if one not in stays), earlier=False)
     return found
+
+
+def _cut_pieces(
+    opened: OpenScope, rows: Iterable[Row], pieces: Iterable[Memory], found: Targets
+) -> None:
+    """Cut pieces out of their documents; one of which no text is left goes whole."""
+    told = defaultdict[str, list[str]](list)
+    for piece in pieces:
+        for source in piece.sources:
+            told[source].append(piece.content)
+    for row in rows:
+        document = documents.sound_document(opened, row)
+        if document is None or row.id in found.documents:
+            continue
+        rest = documents.without(document, told[document.id])
+        if rest != document:
+            found.documents[row.id] = row
+            if rest is not None:
+                found.rests[row.id] = replace(rest, id=rest_of(document.id))
 
 
 def _token(opened: OpenScope, doomed: Targets) -> str:
@@ -581,10 +613,10 @@ def take(
         doomed.entries,
         {row_id: rests[row_id] for row_id in doomed.entries if row_id in rests},
     )
+    left = [(one, derived(tx, id)) for id, one in rests.items() if isinstance(one, Document)]
     documents.erase(opened, tx, doomed.documents.values())
-    for one in rests.values():
-        if isinstance(one, Document):
-            documents.put_rest(opened, tx, one)
+    for one, standing in left:
+        documents.put_rest(opened, tx, one, standing)
     opened.trail.record(tx, verb, actor, doomed.ids, number=len(doomed))
     return taken
 
