@@ -91,6 +91,9 @@ class Ledger:
                 continue
             found.add(one)
             waiting += [(m.id, earlier) for m in self.lineage.values() if one in m.sources]
+            if one in self.memories and "document" in self.memories[one].metadata:
+                # A corrected piece goes with what its document said, which is cut.
+                waiting += [(m.id, True) for m in self.memories.values() if m.supersedes == one]
             if earlier and one in self.lineage and (before := self.lineage[one].supersedes):
                 waiting.append((before, True))
         return found & self.memories.keys()

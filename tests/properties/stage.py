@@ -68,8 +68,12 @@ class Stage(RuleBasedStateMachine):
         dies: Failpoint | None = None,
         due: Iterable[str] = (),
         never: Iterable[str] = (),
+        replaced: Iterable[str] = (),
     ) -> Outcome:
-        """Let one engine act, or die of it, in both worlds."""
+        """Let one engine act, or die of it, in both worlds.
+
+        What is `replaced` may be gone afterwards, and be told again under other ids.
+        """
         self._failed = True
         ledger = self.ledgers[scope]
         limited = ledger.limits is not None
@@ -78,6 +82,7 @@ class Stage(RuleBasedStateMachine):
         self._meet(scope, verb)
         if ledger.born:
             beyond = ledger.beyond_limits(self.now()) if limited else set[str]()
+            beyond |= set(replaced)
             seen = self._see(scope)
             ledger.judge(verb, model, seen, due=set(due), never=set(never), beyond=beyond)
         ledger.judge_handle(which, verb, model)

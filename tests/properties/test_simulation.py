@@ -6,7 +6,7 @@ does there, byte for byte. What neither may do, whatever happens, is kept in the
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from functools import partial
 
@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule, run_state_machine_as_test
 
 from scrubjay.engine import Kernel, Policy
+from scrubjay.model import cells
 from scrubjay.model.batches import RetainMany
 from scrubjay.model.conversations import Append, Branch, DeleteConversation, Rewind
-from scrubjay.model.documents import Move, Put, Remove
+from scrubjay.model.documents import Document, Move, Put, Remove
 from scrubjay.model.jobs import JobKind, Work
 from scrubjay.model.memory import Json, Kind
 from scrubjay.model.requests import (
@@ -40,8 +41,8 @@ from scrubjay.model.scope import Scope
 from scrubjay.model.turns import Record
 from scrubjay.ports import Failpoint
 from tests.properties.ledger import REPEATED, Verb
-from tests.properties.stage import ALICE, BOB, Stage, expect_hits
-from tests.properties.worlds import MemoryWorld, PostgresWorld, RemoteWorld, World
+from tests.properties.stage import ALICE, BOB, Stage, attempt, expect_hits
+from tests.properties.worlds import MemoryWorld, PostgresWorld, RemoteWorld, Snapshot, World
 from tests.support.objects import ObjectServer
 from tests.support.postgres import PostgresServer
 
@@ -264,7 +265,8 @@ class Simulation(Stage):
 
     @rule(
         which=engines, scope=scopes, name=papers, session=sessions, large=one_in_eight,
-        repeated=st.sampled_from((None, *REPEATED)), dies=deaths("retain", "blob", "collection"),
+        repeated=st.sampled_from((None, *REPEATED)), indexed=one_in_three,
+        dies=deaths("retain", "blob", "collection"),
     )  # fmt: skip
     def put(
         self,
@@ -275,17 +277,46 @@ class Simulation(Stage):
         session: str | None,
         large: bool,
         repeated: str | None,
+        indexed: bool,
         dies: Failpoint | None,
     ) -> None:
-        value: Json = {"text": [self.say(large=large), f"Yes. {repeated or 'No'}. So."]}
-        request = Put(name, value, session=session)
-        self.step(which, scope, Verb.OTHER, lambda e: e.put(scope, request), dies=dies)
+        texts = [self.say(large=large and not indexed)]
+        if indexed:  # lines long enough to be pieces, none of them a copy of another
+            long = [self.say().ljust(2_900, "x") for _ in range(24 if large else 1)]
+            texts += ["\n".join(long), self.say()]
+        else:
+            texts.append(f"Yes. {repeated or 'No'}. So.")
+        value: Json = {"text": texts}  # type: ignore[dict-item]
+        request = Put(name, value, session=session, indexed=indexed)
+        pieces = self.pieces(scope)
+        put = partial(self.step, which, scope, Verb.ADD, dies=dies, replaced=pieces)
+        put(lambda e: e.put(scope, request))
+
+    def pieces(self, scope: Scope) -> list[str]:
+        """The ids of the memories that tell an indexed document, which is there and says that."""
+        ledger = self.ledgers[scope]
+        told = ledger.where(lambda memory: "document" in memory.metadata)
+        if told and not ledger.lost and not ledger.destroyed:
+            there = {one.id: one for one in self.worlds[0].snapshot(scope).papers}
+            for memory in (ledger.memories[one] for one in told):
+                (document,) = (there[one] for one in memory.sources)
+                assert document.path == memory.metadata["document"]
+                assert memory.supersedes or memory.content in cells.words(document.value)
+        return told
+
+    def written(self, scope: Scope, matches: Callable[[Document], bool]) -> list[str]:
+        """The ids of the documents that match."""
+        born = self.ledgers[scope].born
+        seen = attempt(self.worlds[0].snapshot, scope) if born else None
+        return [one.id for one in seen.papers if matches(one)] if isinstance(seen, Snapshot) else []
 
     @rule(which=engines, scope=scopes, name=papers, to=papers, tree=st.booleans())
     def move(self, which: int, scope: Scope, name: str, to: str, tree: bool) -> None:
+        pieces = self.pieces(scope)
         if name == to:
             request = Remove(name, tree=tree)
-            self.step(which, scope, Verb.OTHER, lambda e: e.remove(scope, request))
+            act = partial(self.step, which, scope, Verb.ADD, replaced=pieces)
+            act(lambda e: e.remove(scope, request))
         else:
             moving = Move(name, to=to, tree=tree)
             self.step(which, scope, Verb.OTHER, lambda e: e.move(scope, moving))
@@ -337,9 +368,11 @@ class Simulation(Stage):
             times = [memory.recorded_at for memory in ledger.memories.values()] or [self.now()]
             before = times[pick % len(times)]
             named = ledger.where(lambda memory: memory.recorded_at < before)
+            named += self.written(scope, lambda one: one.updated_at < before)
             self.erase(which, scope, Forget(before=before), named, dies)
         elif how == "s1":
             named = ledger.where(lambda memory: memory.provenance.session == how)
+            named += self.written(scope, lambda one: one.session == how)
             self.erase(which, scope, Forget(session=how), named, dies)
         else:
             named = ledger.where(lambda memory: how in memory.tags)

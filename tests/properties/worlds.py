@@ -28,6 +28,7 @@ from scrubjay.engine.scope.counters_and_retention import Recalls
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.scope.views import changes
 from scrubjay.model import cells
+from scrubjay.model.documents import Document
 from scrubjay.model.errors import ScrubjayError
 from scrubjay.model.jobs import Consolidated, Insight, Restated
 from scrubjay.model.memory import Kind, Memory
@@ -169,6 +170,7 @@ class Snapshot:
     memories: dict[str, Memory]
     turns: dict[str, str]
     held: tuple[str, ...]
+    papers: tuple[Document, ...]
     """Conversations, entries and documents as they are in their cells."""
     tombstones: frozenset[bytes]
     pushed: frozenset[bytes]
@@ -181,8 +183,11 @@ class Snapshot:
 def _held(opened: OpenScope, view: View) -> tuple[str, ...]:
     rows = [row for row in changes(view, conversations.HOME) if not row.erased]
     said = [conversations.opened_row(opened, row) for row in sorted(rows, key=lambda row: row.born)]
-    papers = [one for _, one in documents.documents(opened, view)]
-    return tuple(cells.encode(one).decode() for one in (*said, *papers) if one is not None)
+    return tuple(cells.encode(one).decode() for one in (*said, *_papers(opened, view)) if one)
+
+
+def _papers(opened: OpenScope, view: View) -> tuple[Document, ...]:
+    return tuple(one for _, one in documents.documents(opened, view))
 
 
 class World(ABC):
@@ -272,6 +277,7 @@ class World(ABC):
                 memories={memory.id: memory for _, memory in opened.memories(view)},
                 turns={turn.id: turn.assistant for _, turn in opened.turns(view)},
                 held=_held(opened, view),
+                papers=_papers(opened, view),
                 tombstones=frozenset(view.tombstones()),
                 pushed=ports.store.catalog.tombstones(opened.address),
                 slots=tuple(ports.keyring.purposes(opened.address)),
