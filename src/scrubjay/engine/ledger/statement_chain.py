@@ -24,8 +24,8 @@ KEY = "slot"
 """Metadata key that names the slot of a memory."""
 
 
-class Slot:
-    """Chain of the statements of one origin about one thing, by time."""
+class StatementChain:
+    """The statements of one origin about one thing, by time."""
 
     def __init__(self, opened: OpenScope, values: ScopeValues, name: str, origin: Origin) -> None:
         self._opened = opened

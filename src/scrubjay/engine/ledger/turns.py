@@ -225,17 +225,17 @@ class TurnLedger(LedgerView):
     def release(self, memory: Memory) -> None:
         """Remove a memory that is to be erased from its statement chain."""
         if isinstance(name := memory.metadata.get(statement_chain.KEY), str):
-            self._slot(name, memory.origin).remove(self._tx, memory)
+            self._chain(name, memory.origin).remove(self._tx, memory)
 
     def enlist(self, memory: Memory) -> None:
         """Add a statement that was written as it is, such as by a load, to its chain."""
         name = memory.metadata.get(statement_chain.KEY)
         # A correction by hand inherits slot and sources, but not the message it was said in.
         if isinstance(name, str) and memory.sources == (memory.provenance.message_id,):
-            self._slot(name, memory.origin).enroll(memory)
+            self._chain(name, memory.origin).enroll(memory)
 
-    def _slot(self, name: str, origin: Origin) -> statement_chain.Slot:
-        return statement_chain.Slot(self._opened, self.values, name, origin)
+    def _chain(self, name: str, origin: Origin) -> statement_chain.StatementChain:
+        return statement_chain.StatementChain(self._opened, self.values, name, origin)
 
     # -- one turn ----------------------------------------------------------------------
 
@@ -269,7 +269,7 @@ class TurnLedger(LedgerView):
             if piece.slot is None:
                 statement_chain.put(self._opened, self._tx, memory, vector)
             else:
-                self._slot(piece.slot, memory.origin).add(self._tx, memory, vector)
+                self._chain(piece.slot, memory.origin).add(self._tx, memory, vector)
             self._tx.link(self._opened.row_id(turn.id), row_id)
             written.append(row_id)
         return written
