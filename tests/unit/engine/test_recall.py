@@ -491,6 +491,25 @@ def test_what_ends_a_state_comes_before_what_told_of_it(
     assert scores == sorted(scores, reverse=True)
 
 
+@pytest.mark.parametrize(
+    ("question", "now", "coming"),
+    [
+        ("Where do I live?", "I live in Cologne", "We are moving to Bonn in January"),
+        ("Where does Bob work?", "Bob works at Acme", "Bob will work at Initech from May on"),
+    ],
+)
+def test_what_is_still_to_come_is_not_how_it_is_now(
+    home: MemoryHome, question: str, now: str, coming: str
+) -> None:
+    home.embedder = StaticEmbedder(home.clock)
+    engine = home.engine()
+    for number, fact in enumerate((now, "I have a cat named Tom", coming, "I like tea")):
+        retain(engine, fact, said_at=MONDAY + timedelta(days=number))
+    found = ask(engine, question, limit=2).hits
+    assert [hit.memory.content for hit in found] == [now, coming]
+    assert found[1].score == pytest.approx(sum(found[1].why.values()))
+
+
 def test_an_ending_of_another_thing_or_person_does_not_come_first(home: MemoryHome) -> None:
     home.embedder = StaticEmbedder(home.clock)
     engine = home.engine()

@@ -455,10 +455,13 @@ def latest_first(hits: list[Hit], query: str) -> list[Hit]:
 
     Of a question for what is so now. The later one names what the earlier one names (Acme), speaks
     of itself like it, and lacks at most one term of the question that the earlier one has (work).
+    What is still to come ("we are moving") is no later state.
     """
     if not pattern("question", "present").search(query.lower()):
         return hits
     heads = hits[:_READ]
+    if not pattern("signs", "coming").search(query.lower()):
+        heads = _as_of_now(heads)
     short = [hit for hit in heads if len(hit.memory.content) <= _STATEMENT_CHARS]
     ending = [hit for hit in short if _ends(hit.memory.content.lower())]
     own, asked = pattern("question", "first_person"), gist(query) if ending else frozenset()
@@ -479,6 +482,21 @@ def latest_first(hits: list[Hit], query: str) -> list[Hit]:
                 heads.insert(place, replace(later, score=hit.score, why=why))
                 break
     return heads + hits[_READ:]
+
+
+def _as_of_now(heads: list[Hit]) -> list[Hit]:
+    """These hits, without what one of what is to come was lifted by as the last statement."""
+    for place, hit in enumerate(heads):
+        lift, text = hit.why.get("newest", 0.0), hit.memory.content
+        if 0 < lift <= hit.score and len(text) <= _STATEMENT_CHARS:
+            if pattern("signs", "coming").search(text.lower()):
+                why = {name: part for name, part in hit.why.items() if name != "newest"}
+                rest, score = heads[place + 1 :], hit.score - lift
+                behind = sum(one.score > score for one in rest)
+                lowered = replace(hit, score=score, why=why)
+                return [*heads[:place], *rest[:behind], lowered, *rest[behind:]]
+            break  # only one is the last
+    return heads
 
 
 def _ends(text: str) -> bool:
