@@ -311,6 +311,11 @@ def stop_words(language: str) -> frozenset[str]:
     return _listed("stop_words", language) if known else frozenset()
 
 
+def common_words(text: str) -> frozenset[str]:
+    """The stop words of the language a text is in."""
+    return stop_words(recognize(words(text)))
+
+
 @cache
 def small_talk(language: str) -> frozenset[str]:
     """Terms common in talk about anything; none of a language without a list."""

@@ -13,17 +13,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scrubjay.engine.search.analysis import (
-    DEFAULT_LANGUAGE,
-    heard,
-    normalize,
-    pattern,
-    recognize,
-    stop_words,
-    table,
-    wanted,
-    words,
-)
+from scrubjay.engine.search.analysis import common_words, normalize, pattern, table, wanted, words
 from scrubjay.engine.search.sounds import same_name
 from scrubjay.model.text import lazy_pattern
 
@@ -185,7 +175,7 @@ def _named(question: str, speakers: Mapping[int, str], strange: frozenset[str]) 
     found = _called(proper, callings.nicknames) | _called(proper, callings.names)
     if not found:
         plain = [word for _, word in found_words if _called(_forms(word), callings.names)]
-        common = plain and stop_words(recognize([word.casefold() for _, word in found_words]))
+        common = plain and common_words(question)
         plain = [word for word in plain if word.casefold() not in common]
         found = _called([form for word in plain for form in _forms(word)], callings.names)
     if strange and not found:
@@ -285,9 +275,8 @@ _EASTERN: Final = _date_pattern("eastern")
 
 def _in_english(text: str) -> str:
     """The text, in lower case, with the dates it names in English; all else as it was."""
-    found = words(text)
-    language = recognize(found)
-    anglophone = language == DEFAULT_LANGUAGE and any(map(heard, found))
+    common = common_words(text)
+    anglophone = "the" in common and not common.isdisjoint(words(text))
 
     def month(match: re.Match[str]) -> str:
         first, end = match.span()
@@ -308,7 +297,7 @@ def _in_english(text: str) -> str:
         named = f"{MONTHS[int(month) - 1]} {day}" if day else f"in {MONTHS[int(month) - 1]}"
         return f" {named} {year or ''} "
 
-    if language in {"german", "dutch"}:
+    if "hier" in common:
         text = _HERE.sub(" ", text)
     text = _FOREIGN_MONTH.sub(month, text)
     text = _FOREIGN_AGO.sub(ago, normalize(text))

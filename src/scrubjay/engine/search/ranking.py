@@ -617,9 +617,7 @@ def relevance(
     gate += GATE["idle"] * (not evidence.topical and not query.windows)
     gate += GATE["rows"] * math.log(max(len(sums), FEWEST_ROWS))
     gate += GATE["terms"] * math.log(max(evidence.terms, 1))
-    place = _PLACES[: len(rows)]
-    if len(rows) > CALIBRATED:
-        place = _PLACES[np.minimum(np.arange(len(rows)), CALIBRATED - 1)]
+    place = _PLACES[np.minimum(np.arange(len(rows)), CALIBRATED - 1)]
     hit = HIT["bias"] + HIT["behind"] * (sums[chosen] - sums[rows[0]]) + HIT["likeness"] * alike
     hit = hit + HIT["nats"] * np.minimum(held, MOST_NATS) + HIT["place"] * place
     odds = 1 / (1 + math.exp(-max(gate, -60.0))) / (1 + np.exp(-hit))

@@ -501,7 +501,5 @@ def _as_of_now(heads: list[Hit]) -> list[Hit]:
 
 def _ends(text: str) -> bool:
     """Whether a text in lower case tells of an end."""
-    found = pattern("signs", "ending").search(text)
-    if not found and not text.isascii():
-        found = pattern("signs", "ending_elsewhere").search(text)
-    return found is not None
+    names = ["ending"] if text.isascii() else ["ending", "ending_elsewhere"]
+    return any(pattern("signs", name).search(text) for name in names)

@@ -391,23 +391,22 @@ class Vectors(Struct, frozen=True, kw_only=True):
         return self.steps.astype(np.float32) * self.scale[:, None]
 
     def dot(self, query: Floats) -> Floats:
-        """The dot product of every vector with the query, or with each row of several.
+        """The dot product of every vector with the query.
 
-        A query is a sum of two vectors in bytes, the second of what the first leaves: so it loses
+        The query is a sum of two vectors in bytes, the second of what the first leaves: so it loses
         about as little as floats do.
         """
-        asked = np.atleast_2d(query)
         if not len(self):
-            return np.zeros((*query.shape[:-1], 0), np.float32)
-        first = Vectors.quantize(self.identity, asked)
-        rest = Vectors.quantize(self.identity, asked - first.floats())
-        steps = np.concatenate((first.steps, rest.steps))
+            return np.zeros(0, np.float32)
+        steps, scales = np.empty((2, len(query)), np.int8), []
+        for row in steps:
+            scales.append(np.maximum.reduce(np.abs(query)) / np.float32(_STEPS))
+            np.rint(query / (scales[-1] or np.float32(1)), out=row, casting="unsafe")
+            query = query - row * scales[-1]
         # Whole numbers below 2**24, which a float of 32 bits holds as they are.
         dots = np.asarray(simsimd.cdist(steps, self.steps, "dot", out_dtype="float32"))
-        found = dots[: len(asked)] * first.scale[:, None]
-        found += dots[len(asked) :] * rest.scale[:, None]
-        found *= self.scale
-        return found.reshape(*query.shape[:-1], len(self))
+        found: Floats = dots[0] * scales[0] + dots[1] * scales[1]
+        return found * self.scale
 
     def total(self) -> Floats:
         """The sum of all vectors."""

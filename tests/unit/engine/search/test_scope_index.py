@@ -226,8 +226,8 @@ def test_bytes_are_multiplied_as_exactly_as_floats(rows: int) -> None:
     floats /= np.linalg.norm(floats, axis=1, keepdims=True)
     held, queries = Vectors.quantize("x", floats[2:]), floats[:2]
     exact = held.floats().astype(np.float64) @ queries.T.astype(np.float64)
-    assert np.allclose(held.dot(queries), exact.T, rtol=0, atol=1e-5)
-    assert np.allclose(held.dot(queries[0]), exact[:, 0], rtol=0, atol=1e-5)
+    for query, dots in zip(queries, exact.T, strict=True):
+        assert np.allclose(held.dot(query), dots, rtol=0, atol=1e-5)
     assert np.allclose(held.total(), held.floats().sum(axis=0), atol=1e-4)
 
 
