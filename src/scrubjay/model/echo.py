@@ -30,6 +30,7 @@ _PASSAGE_CHARS: Final = 60
 _LINE_CHARS: Final = 20
 """The same where the marks begin and end a line, or stand near its ends."""
 _NEAR: Final = 8
+_TITLE_CHARS: Final = 512
 _UNCLOSED: Final = 64
 """From so many different tags on that are never closed, a text is markup to its end."""
 _MOST: Final = 2_000
@@ -349,6 +350,19 @@ class SentenceMatcher:
                 sentences.append(longest)
                 after = last + 1
         return (_without_spans(text, spans).strip() if spans else text), sentences
+
+    def cut_off(self, text: str) -> tuple[str, list[str]]:
+        """The text without the beginning of a sentence at its end, and that, in plain words.
+
+        A title is the beginning of what was said, cut off somewhere. A long text is none.
+        """
+        pieces = _PIECE.finditer(text) if len(text) <= _TITLE_CHARS else ()
+        for start in (found.start() for found in pieces):
+            begun = plain_words(text[start:])
+            likely = sorted(self._by_start.get(begun[:SHORTEST], ()))
+            if same := [one for one in likely if one.startswith(begun)]:
+                return text[:start].strip(), same[:1]
+        return text, []
 
 
 def _joined(shown: Iterable[str], between: str = " ") -> str:

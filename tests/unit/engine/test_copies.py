@@ -99,6 +99,15 @@ def test_a_message_that_a_sentence_is_cut_out_of_is_still_one_that_a_model_takes
     assert "Ames" not in engine.export(ALICE).content.decode()
 
 
+def test_a_title_that_is_the_beginning_of_a_forgotten_sentence_goes_too(engine: Kernel) -> None:
+    fact = retain(engine, FACT)
+    for name, title in (("cut", f"Note: {FACT[:40]}"), ("short", "Note: The dentist of")):
+        engine.append(ALICE, Append(name, [{"body": {"text": "hello"}}], title=title))
+    assert forget(engine, fact, copies=True).copies == 1
+    titles = {one.name: one.title for one in engine.conversations(ALICE)}
+    assert titles == {"cut": "Note:", "short": "Note: The dentist of"}
+
+
 def test_a_preview_says_in_numbers_what_goes_and_whether_copies_go_only_with_its_token(
     engine: Kernel,
 ) -> None:

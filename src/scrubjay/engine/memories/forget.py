@@ -404,6 +404,8 @@ def _cut_copies(
 
     def without(text: str) -> str:
         rest, sentences = matcher.cut(text)
+        if isinstance(one, Conversation) and not sentences:
+            rest, sentences = matcher.cut_off(text)
         said.extend(sentences)
         # No model takes a message without a text.
         return GAP if sentences and not rest and isinstance(one, Entry) else rest
