@@ -117,6 +117,7 @@ def make_store(settings: Settings, *, reach: Reach = pass_by, vfs: str | None = 
     if not settings.shards:
         return database(settings.store)
     from scrubjay.adapters.stores.shards import HOME, ShardedStore
+    from scrubjay.engine.transfer.move import arrive
 
     named = [one.partition("=") for one in settings.shards.split()]
     others = {check_place("name of a shard", name): url for name, _, url in named}
@@ -126,7 +127,8 @@ def make_store(settings: Settings, *, reach: Reach = pass_by, vfs: str | None = 
             hint=f"The database of `store` is named {HOME}.",
         )
     more = {name: database(url) for name, url in others.items()}
-    return ShardedStore(database(settings.store), more, at_home=frozenset({INSTALLATION.address}))
+    at_home = frozenset({INSTALLATION.address})
+    return ShardedStore(database(settings.store), more, arrive=arrive, at_home=at_home)
 
 
 def _files(settings: Settings, *, reach: Reach = pass_by, vfs: str | None = None) -> Store:

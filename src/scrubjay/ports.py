@@ -329,6 +329,10 @@ class Store(Protocol):
         """Let go of every file; a later call on the store is a StoreError."""
 
 
+Arrive = Callable[[Store, str, bytes], None]
+"""Let the copy of a scope in a store be that scope, by the key that its move left behind."""
+
+
 @runtime_checkable
 class Shards(Protocol):
     """A store over several: which of them has a scope."""
@@ -341,6 +345,9 @@ class Shards(Protocol):
 
     def place(self, address: str) -> str:
         """The name of the store that has a scope, or would get it."""
+
+    def find(self, address: str) -> str:
+        """The name of the store that a scope turns out to be in; NotFound if it is in none."""
 
     def replace_place(self, address: str, name: str) -> None:
         """Note durably that a scope is in another store now."""

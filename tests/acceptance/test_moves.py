@@ -15,7 +15,7 @@ from scrubjay.adapters.stores.shards import ShardedStore
 from scrubjay.cli.app import run
 from scrubjay.engine import Kernel
 from scrubjay.engine.transfer import move
-from scrubjay.engine.transfer.move import move_shard, sharded
+from scrubjay.engine.transfer.move import arrive, move_shard, sharded
 from scrubjay.model.errors import (
     Busy,
     Conflict,
@@ -25,7 +25,7 @@ from scrubjay.model.errors import (
     OutcomeUnknown,
 )
 from scrubjay.model.requests import Browse, Destroy, Forget, Get, Recall, Retain
-from scrubjay.model.rows import MOVED, Collection, Due
+from scrubjay.model.rows import MOVED, OPENING, Collection, Due
 from scrubjay.model.scope import Scope
 from scrubjay.testing.store_rows import a_row
 from tests.acceptance.peers import ALICE
@@ -35,7 +35,7 @@ from tests.support.proxy import Loss, PostgresProxy
 
 BOB = Scope("local", "bob")
 WRITERS = 16
-STEPS = ("copied", "verified", "switched", "noted")
+STEPS = ("copied", "verified", "switched", "arrived", "noted")
 
 
 class Killed(BaseException):
@@ -120,20 +120,21 @@ def test_a_scope_moved_under_sixteen_writers_loses_nothing(shards: settings.Sett
 def test_a_move_killed_at_any_step_is_continued_and_loses_nothing(
     shards: settings.Settings, at: str
 ) -> None:
-    """In between everybody reads and writes, wherever the scope is."""
+    """In between everybody writes, also who never noticed that it was moved away before."""
     engine = bootstrap.build(shards)
     for number in range(20):
         engine.retain(ALICE, Retain(content=f"note {number}", id=f"note-{number}"))
     assert engine.recall(ALICE, Recall(query="note 7"))
-    to, store = elsewhere(engine), sharded(engine._ports.store)
-    address = engine._begin(ALICE, create=False).address
+    to, address = where(engine), engine._begin(ALICE, create=False).address
+    third = bootstrap.build(shards)
+    third.move_scope(ALICE, elsewhere(engine))
+    store = sharded(third._ports.store)
     with pytest.raises(Killed):
         move_shard(store, address, to, step=killing(at))
+    engine.retain(ALICE, Retain(content="by the other node"))
     other = bootstrap.build(shards)
     other.retain(ALICE, Retain(content="in between"))
     other.forget(ALICE, Forget(ids=("note-3",)))
-    engine.retain(ALICE, Retain(content="by the other node"))
-    third = bootstrap.build(shards)
     third.move_scope(ALICE, to)
     assert where(third) == to
     for node in (engine, other, third):
@@ -146,7 +147,7 @@ def test_a_move_killed_at_any_step_is_continued_and_loses_nothing(
         assert Due.MOVED in view.head().due
         assert not any(view.count(one) for one in Collection)
         assert not view.tombstones()
-        assert list(view.value_names()) == [MOVED]
+        assert list(view.value_names()) == [MOVED, OPENING]
     assert left.slots is not None
     assert not left.slots.read(address)
     for node in (engine, other, third):
@@ -190,7 +191,9 @@ def test_what_became_of_a_commit_is_asked_where_it_was_made_though_the_scope_has
     let_pass(*((postgres, server) if loss is Loss.REQUEST else (server, postgres)))
     with PostgresProxy(postgres.folder) as proxy:
         store = ShardedStore(
-            PostgresStore(proxy.through(database)), {"other": PostgresStore(server.database())}
+            PostgresStore(proxy.through(database)),
+            {"other": PostgresStore(server.database())},
+            arrive=arrive,
         )
         store.replace_place("alice", "home")
         store.create("alice")

@@ -13,6 +13,7 @@ from scrubjay.adapters.stores.memory import MemoryStore
 from scrubjay.adapters.stores.postgres.store import PostgresStore
 from scrubjay.adapters.stores.shards import ShardedStore
 from scrubjay.adapters.stores.sqlite.store import SqliteStore
+from scrubjay.engine.transfer.move import arrive
 from scrubjay.ports import Reach, Store, pass_by
 from scrubjay.testing.store_contract import (
     DurableStoreContract,
@@ -78,7 +79,7 @@ class TestShardedStore(SlotsBesideContract, DurableStoreContract):
 
         def open_both(*, reach: Reach = pass_by) -> Store:
             open_one = partial(PostgresStore, reach=reach, lock_timeout=10.0, connections=10)
-            return ShardedStore(open_one(database), {"other": open_one(other)})
+            return ShardedStore(open_one(database), {"other": open_one(other)}, arrive=arrive)
 
         yield open_both
         postgres.drop(other)

@@ -37,11 +37,18 @@ class Due(IntFlag):
     SWEEP = 4
     """Blobs may be left that no row points to."""
     MOVED = 8
-    """Another store has the scope: its name is the value `moved`, and nothing else is left here."""
+    """The scope is not here, but where the value `moved` says, or onward from there.
+
+    It was moved away, or what is here is a copy that has not arrived.
+    """
 
 
 MOVED = "moved"
-"""Name of the value that says where a scope was moved to."""
+"""Name of the value that says where to look for a scope that is not here."""
+OPENING = "opening"
+"""Name of the value with the key of the copy, in what a move leaves behind."""
+COPIED = "copied"
+"""Name of the value with the slots of a scope, sealed under that key, in its copy."""
 
 
 class Row(Struct, frozen=True, kw_only=True, gc=False):

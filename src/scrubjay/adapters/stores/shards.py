@@ -1,8 +1,9 @@
 """Several databases as one store: each scope is in one of them, and may be moved while in use.
 
 The first, `home`, has the catalog, the shared values and the place of every scope, a shared value
-`place/<address>` without an end. Each node remembers places. One that is out of date finds nothing
-there, or a head that says `MOVED`, and looks again: what decides is the database a scope is in.
+`place/<address>` without an end; a scope without one is at home if it is there. Each node remembers
+places. One that is out of date finds nothing there, or a head that says `MOVED`, and looks again:
+what decides is the database a scope is in.
 """
 
 from __future__ import annotations
@@ -15,8 +16,19 @@ from typing import Any, Final, TypeVar
 
 from scrubjay.model.errors import NotFound, OutcomeUnknown, StoreError
 from scrubjay.model.results import FileInspection
-from scrubjay.model.rows import MOVED, Due, Head
-from scrubjay.ports import Catalog, Result, Shared, Slots, Store, Tx, View, every_entry
+from scrubjay.model.rows import MOVED, OPENING, Due, Head
+from scrubjay.ports import (
+    Arrive,
+    Catalog,
+    Result,
+    Shared,
+    Slots,
+    Store,
+    Tx,
+    View,
+    commit,
+    every_entry,
+)
 
 HOME: Final = "home"
 _FOREVER: Final = 2.0**40
@@ -40,9 +52,15 @@ class ShardedStore:
     """Store over several; new scopes are spread evenly, by the hash of their address."""
 
     def __init__(
-        self, home: Store, others: Mapping[str, Store], *, at_home: frozenset[str] = frozenset()
+        self,
+        home: Store,
+        others: Mapping[str, Store],
+        *,
+        arrive: Arrive,
+        at_home: frozenset[str] = frozenset(),
     ) -> None:
         self.home = home
+        self._arrive = arrive
         self._at_home = at_home
         """Addresses of no scope."""
         self._stores = {HOME: home, **others}
@@ -92,7 +110,13 @@ class ShardedStore:
         return self._places[address]
 
     def _chosen(self, address: str) -> str:
-        """Rendezvous hashing: another database takes its share, and no scope else moves."""
+        """Where a scope without a place is: at home from before there were others, or nowhere yet.
+
+        Rendezvous hashing: another database takes its share, and no scope else moves.
+        """
+        if self.home.exists(address) or (self.home.slots and self.home.slots.read(address)):
+            self._note(address, None, HOME)
+            return HOME
         weigh = hashlib.sha256
         return max(self.names(), key=lambda name: weigh(f"{name}/{address}".encode()).digest())
 
@@ -105,6 +129,18 @@ class ShardedStore:
         self._places.pop(address, None)
         return self.place(address)
 
+    def find(self, address: str) -> str:
+        """The name of the database a scope turns out to be in; NotFound if it is in none."""
+
+        def call(store: Store) -> str:
+            _check_here(store.head(address))
+            return self._name(store)
+
+        return self.on(address, call)
+
+    def _name(self, store: Store) -> str:
+        return next(name for name, one in self._stores.items() if one is store)
+
     def replace_place(self, address: str, name: str) -> None:
         """Note that a scope is in another database now."""
         while (old := self.shared.get(f"place/{address}", 0.0)) != name.encode():
@@ -116,17 +152,24 @@ class ShardedStore:
         self.shared.exchange(f"place/{address}", old, name.encode(), now=0.0, until=until)
 
     def look_again(self, address: str, before: str) -> bool:
-        """Whether the scope turns out to be somewhere else than where it was looked for."""
+        """Whether the scope turns out to be somewhere else than where it was looked for.
+
+        Whoever moved it may have been killed before it arrived there, or before noting so.
+        """
         store, onward = self.named(before), b""
         with suppress(NotFound):
             if Due.MOVED in store.head(address).due:
                 with store.read(address) as view:
-                    onward = view.value(MOVED) or b""
+                    onward, key = view.value(MOVED) or b"", view.value(OPENING)
+                if key is not None:
+                    self._arrive(self.named(onward.decode()), address, key)
         self._places.pop(address, None)
         if self.place(address) != before:
             return True
-        if onward:  # whoever moved it was killed before noting so
-            self._note(address, before.encode(), onward.decode())
+        if onward:
+            told = self.shared.get(f"place/{address}", 0.0)
+            if told in {None, before.encode()}:
+                self._note(address, told, onward.decode())
             self._places.pop(address, None)
         return bool(onward)
 
@@ -179,8 +222,7 @@ class ShardedStore:
                 return store.write(address, here, erasing=erasing)
             except OutcomeUnknown as error:
                 # The number of a transaction says something in its own database alone.
-                name = next(name for name, one in self._stores.items() if one is store)
-                told = f"{name}:{error.commit}"
+                told = f"{self._name(store)}:{error.commit}"
                 raise OutcomeUnknown(error.message, commit=told) from error
 
         try:
@@ -299,7 +341,20 @@ class ShardSlots:
             kept = self._of(place).add(address, purpose, wrap)
             if not self._store.look_again(address, place):
                 return kept
-            self._of(place).delete(address, [purpose])
+            self._withdraw(address, purpose, self._store.named(place))
+
+    def _withdraw(self, address: str, purpose: str, store: Store) -> None:
+        """Take back what was added where the scope is not, unless it is there again by now."""
+
+        def work(tx: Tx) -> None:
+            if Due.MOVED in tx.head().due:
+                tx.set_slot(purpose, None)
+
+        try:
+            commit(store, address, work)
+        except NotFound:
+            assert store.slots is not None
+            store.slots.delete(address, [purpose])
 
     def exchange(self, address: str, purpose: str, old: bytes, new: bytes) -> bool:
         while True:
@@ -309,9 +364,13 @@ class ShardSlots:
                 return done
 
     def delete(self, address: str, purposes: Iterable[str]) -> None:
+        """Everywhere, and again if a move took one along just then."""
         gone = list(purposes)
-        for name in self._store.names():
-            self._of(name).delete(address, gone)
+        while True:
+            for name in self._store.names():
+                self._of(name).delete(address, gone)
+            if not self.read(address).keys() & gone:
+                return
 
     def remove(self, address: str) -> None:
         for name in self._store.names():

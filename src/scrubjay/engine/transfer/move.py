@@ -1,25 +1,45 @@
 """Moving scopes to another store, sealed as they are: rows in their order, wrapped keys, blobs.
 
-copied while others write → the head locked: what has changed since is copied, both are compared,
-and the head says that the scope was moved → what is left behind is removed, but for that head
-between the databases of one installation. A process may die at any arrow. Until the head says so
-the scope is where it was, and a copy that was begun goes on.
+copied while others write → the head locked: what has changed since is copied and compared, slots
+sealed under a key of chance → that head says that the scope was moved, and the key → the copy is
+opened: it has arrived. A process may die at any arrow. Until the head says so the scope is where
+it was, and nobody can open the copy; from then on whoever looks for the scope lets it arrive.
+Between the databases of one installation that head stays, otherwise all is removed.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 
 import msgspec
 from msgspec.structs import replace
 
+from scrubjay import vault
 from scrubjay.engine.scope.engine_ports import Ports
 from scrubjay.engine.scope.keyring import INSTALLATION
 from scrubjay.engine.scope.views import changes
-from scrubjay.model.errors import Conflict, InvalidRequest, NotFound, StoreError
+from scrubjay.model.errors import (
+    Conflict,
+    Destroyed,
+    InvalidRequest,
+    NotFound,
+    SealBroken,
+    StoreError,
+)
 from scrubjay.model.results import Migrated, MovedScope
-from scrubjay.model.rows import MOVED, AuditRow, Collection, Due, Freeze, Head
+from scrubjay.model.rows import (
+    COPIED,
+    MOVED,
+    OPENING,
+    AuditRow,
+    Collection,
+    Due,
+    Freeze,
+    Head,
+)
 from scrubjay.ports import (
     Blobs,
     Catalog,
@@ -36,7 +56,7 @@ from scrubjay.ports import (
 
 _PAGE = 500
 Step = Callable[[str], None]
-"""Told what was reached: `copied`, `verified`, `switched` or `removed`."""
+"""Told what was reached: `copied`, `verified`, `switched`, `arrived`, `noted` or `removed`."""
 
 
 def _pass(_: str) -> None:
@@ -49,38 +69,51 @@ def move(
     address: str,
     *,
     to: str,
+    here: str = "",
     apart: tuple[Slots, Slots] | None = None,
     blobs: tuple[Blobs, Blobs] | None = None,
+    random: Callable[[int], bytes] = os.urandom,
     step: Step = _pass,
 ) -> MovedScope:
     """Move a scope to another store; writers wait only while what has changed is copied.
 
-    `to` is what is left behind as its name. `apart` are the places of the slots where they do not
-    lie beside the rows in both stores; then nobody may use what is left behind any more.
+    `to` is what is left behind as its name, `here` what a copy says until it has arrived. `apart`
+    are the places of the slots where they do not lie beside the rows in both stores; then nobody
+    may use what is left behind any more.
     """
     if not source.exists(address):
         with target.read(address) as copy:
             return digest(copy, address)
     target.create(address)
+    with target.read(address) as found:
+        before = found.value(OPENING)
     with source.read(address) as view:
         _check_goal(view, to)
         if Due.MOVED not in view.head().due:
-            commit(target, address, lambda tx: _mirror_ahead(view, tx))
+            commit(target, address, lambda tx: _mirror_ahead(view, tx, before, here))
             _copy_blobs(blobs, address)
     step("copied")
 
-    def switch(tx: Tx) -> MovedScope:
+    def switch(tx: Tx) -> bytes:
         _check_goal(tx, to)
         if Due.MOVED in tx.head().due:  # it was killed right after
-            with target.read(address) as copy:
-                return digest(copy, address)
+            return tx.value(OPENING) or b""
+        if apart is None and tx.head().destroyed:
+            raise Destroyed("The scope was destroyed while it was moved.")
         slots = _locked_slots(source, tx) if apart is None else apart[0].read(address)
-        told = digest(tx, address)
+        key, told = random(vault.KEY_BYTES), digest(tx, address)
+        # Sealed, so that a copy that never arrives keeps no key which is deleted here later.
+        packed = msgspec.msgpack.encode(slots if apart is None else None)
+        place = {"address": address, "purpose": MOVED}
+        sealed = vault.wrap(key, packed, nonce=bytes(vault.NONCE_BYTES), **place)
 
         def copied(far: Tx) -> None:
-            _copy_all(tx, far, slots if apart is None else None)
-            if digest(far, address) != told:  # before a node that takes it for the place can write
+            _check_free(far)
+            mirror(tx, far)
+            if digest(far, address) != told:
                 raise StoreError("The copy of a scope is not what was copied.")
+            far.set_value(COPIED, sealed)
+            _be_away(far, here)
 
         commit(target, address, copied)
         if apart is not None:
@@ -93,12 +126,37 @@ def move(
         for purpose in slots if apart is None else ():
             tx.set_slot(purpose, None)
         tx.set_value(MOVED, to.encode())
+        tx.set_value(OPENING, key)
         tx.set_head(left)
-        return told
+        return key
 
-    found = commit(source, address, switch)
+    key = commit(source, address, switch)
     step("switched")
-    return found
+    arrive(target, address, key)
+    step("arrived")
+    with target.read(address) as copy:
+        return digest(copy, address)
+
+
+def arrive(target: Store, address: str, key: bytes) -> None:
+    """Let a copy be the scope; one that has arrived, or is another move's, stays as it is."""
+    with target.read(address) as view:
+        if view.value(COPIED) is None:
+            return
+
+    def open_it(tx: Tx) -> None:
+        try:
+            packed = vault.unwrap(key, tx.value(COPIED) or b"", address=address, purpose=MOVED)
+        except SealBroken:
+            return
+        slots = msgspec.msgpack.decode(packed, type=dict[str, bytes] | None)
+        for purpose in () if slots is None else {*slots, *tx.slots()}:
+            tx.set_slot(purpose, slots.get(purpose))
+        for name in (MOVED, COPIED):
+            tx.set_value(name, None)
+        tx.place_head(replace(tx.head(), due=tx.head().due & ~Due.MOVED))
+
+    commit(target, address, open_it)
 
 
 def _check_goal(view: View, to: str) -> None:
@@ -107,19 +165,27 @@ def _check_goal(view: View, to: str) -> None:
         raise Conflict("The scope was moved to another store already.")
 
 
+def _check_free(target: Tx) -> None:
+    """Conflict if a scope is there: not a copy, not what a move left, not an empty one."""
+    if not _is_free(target.head()):
+        raise Conflict("The scope is in that store already.")
+
+
+def _is_free(head: Head) -> bool:
+    return Due.MOVED in head.due or head == Head()
+
+
+def _be_away(target: Tx, at: str) -> None:
+    """Say that the scope is not here; nobody writes to a copy."""
+    target.set_value(MOVED, at.encode())
+    target.place_head(replace(target.head(), due=target.head().due | Due.MOVED))
+
+
 def _locked_slots(source: Store, tx: Tx) -> Mapping[str, bytes]:
     """The slots beside the rows, while nobody adds one."""
     assert source.slots is not None
     tx.set_slot(MOVED, None)  # waits for whoever adds one just now, and locks them out
     return dict(tx.slots())
-
-
-def _copy_all(source: View, target: Tx, slots: Mapping[str, bytes] | None) -> None:
-    mirror(source, target)
-    if slots is not None:
-        for purpose in {*slots, *target.slots()}:
-            if target.slots().get(purpose) != slots.get(purpose):
-                target.set_slot(purpose, slots.get(purpose))
 
 
 def put_slots(place: Slots, address: str, slots: Mapping[str, bytes]) -> None:
@@ -168,18 +234,22 @@ def mirror(source: View, target: Tx) -> None:
     target.place_head(source.head())
 
 
-def _mirror_ahead(source: View, target: Tx) -> None:
-    """Mirror a scope that others still write to; its copy says that the scope is not there.
+def _mirror_ahead(source: View, target: Tx, before: bytes | None, here: str) -> None:
+    """Mirror a scope that others still write to, and move; the copy cannot arrive.
 
-    A node that knows the database as the place of before would write into the copy, and the next
-    mirror would take that back.
+    `before` is the key of what an earlier move left there, as it was before the scope was seen in
+    `source`: the scope that it opens has arrived by then. Another one may be needed.
     """
-    if target.value(MOVED) is not None:  # what a move away left behind: a head without its rows
+    _check_free(target)
+    if target.value(COPIED) is not None:  # complete: it may be about to arrive
+        return
+    if (key := target.value(OPENING)) != before:
+        raise Conflict("The scope was moved by somebody else just now; look where it is.")
+    if key is not None:  # a head without its rows
         target.truncate()
-        target.place_head(replace(Head(), due=Due.MOVED))
+        target.place_head(Head())
     mirror(source, target)
-    head = source.head()
-    target.place_head(replace(head, due=head.due | Due.MOVED))
+    _be_away(target, here)
 
 
 def _mirror_rows(source: View, target: Tx, collection: Collection) -> None:
@@ -236,18 +306,31 @@ def sharded(store: Store) -> Shards:
     return store
 
 
-def move_shard(shards: Shards, address: str, to: str, *, step: Step = _pass) -> MovedScope:
+def move_shard(
+    shards: Shards,
+    address: str,
+    to: str,
+    *,
+    random: Callable[[int], bytes] = os.urandom,
+    step: Step = _pass,
+) -> MovedScope:
     """Move a scope to the database of another name.
 
     A head that says so stays behind: without it, a node that knows the place of before would write
     into the empty scope that a move back begins with.
     """
-    target, place = shards.named(to), shards.place(address)
+    target, place = shards.named(to), shards.find(address)
     if place == to:
         with target.read(address) as view:
             return digest(view, address)
     source = shards.named(place)
-    moved = move(source, target, address, to=to, step=step)
+    try:
+        moved = move(source, target, address, to=to, here=place, random=random, step=step)
+    except (NotFound, Destroyed):
+        with suppress(NotFound):
+            if _is_free(target.head(address)):
+                target.remove(address)  # a copy of what was destroyed meanwhile
+        raise
     shards.replace_place(address, to)
     step("noted")
     return moved
@@ -288,7 +371,7 @@ def migrate(
         if source.store.exists(address) or target.store.exists(address):
             told = move(
                 source.store, target.store, address,
-                to=to, apart=(here, there), blobs=blobs, step=step,
+                to=to, apart=(here, there), blobs=blobs, random=source.clock.random, step=step,
             )  # fmt: skip
             moved.append(told)
             late = here.read(address)  # one that was added while the head was being locked

@@ -122,7 +122,9 @@ class TransferVerbs(SearchVerbs):
     def move_scope(self, scope: Scope, to: str) -> MovedScope:
         """Move a scope to another database while it is in use; a move cut off is continued."""
         address = self._begin(scope, create=False).address
-        return moving.move_shard(moving.sharded(self._check_open().store), address, to)
+        ports = self._check_open()
+        shards = moving.sharded(ports.store)
+        return moving.move_shard(shards, address, to, random=ports.clock.random)
 
     def backup(
         self,
