@@ -10,9 +10,9 @@ Between the databases of one installation that head stays, otherwise all is remo
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -47,6 +47,7 @@ from scrubjay.ports import (
     Shards,
     Slots,
     Store,
+    SystemClock,
     Tx,
     View,
     commit,
@@ -55,6 +56,7 @@ from scrubjay.ports import (
 )
 
 _PAGE = 500
+_RANDOM: Final = SystemClock().random
 Step = Callable[[str], None]
 """Told what was reached: `copied`, `verified`, `switched`, `arrived`, `noted` or `removed`."""
 
@@ -72,7 +74,7 @@ def move(
     here: str = "",
     apart: tuple[Slots, Slots] | None = None,
     blobs: tuple[Blobs, Blobs] | None = None,
-    random: Callable[[int], bytes] = os.urandom,
+    random: Callable[[int], bytes] = _RANDOM,
     step: Step = _pass,
 ) -> MovedScope:
     """Move a scope to another store; writers wait only while what has changed is copied.
@@ -311,7 +313,7 @@ def move_shard(
     address: str,
     to: str,
     *,
-    random: Callable[[int], bytes] = os.urandom,
+    random: Callable[[int], bytes] = _RANDOM,
     step: Step = _pass,
 ) -> MovedScope:
     """Move a scope to the database of another name.
