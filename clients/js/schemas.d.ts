@@ -1042,6 +1042,11 @@ export interface Preview {
   entries: number;
   /** How many documents go along. */
   documents: number;
+  /**
+   * Paths of the documents that a text is cut out of: a piece of theirs, or a copy; what else they
+   * say stays.
+   */
+  cut: string[];
   /** The nearest other memories: they may say it in other words, and stay. */
   near: Memory[];
   /** Whether copies are among what would be erased. */
