@@ -6,6 +6,7 @@ Server and client share the cores, as on a developer's machine.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -211,7 +212,8 @@ def mix(*, quick: bool, seconds: float) -> Section:
         f"{seconds / _STRETCHES:g} s before. Resident memory after each "
         f"{seconds / _STRETCHES:g} s: {', '.join(f'{one[0] / 1e6:.0f}' for one in seen)} MB."
     )
-    section.lines += [_line("80/20 mix", taken, None), *_flat(taken, seen, index)]
+    line = _line("80/20 mix", taken, None)
+    section.lines += [_in_p99(line, taken), *_flat(taken, seen, index)]
     return section
 
 
@@ -234,15 +236,19 @@ def agents(*, quick: bool, seconds: float) -> Section:
         f"others, for {seconds:g} s: 80 % recalls and 20 % retains. Resident memory: "
         f"{', '.join(f'{one[0] / 1e6:.0f}' for one in seen)} MB."
     )
-    section.lines += [
-        Line(
-            what=f"an answer to one of {AGENTS}",
-            figure=f"{duration(Spread.of(waking), 'ms')}, "
-            f"p99 {median(one.p99 for one in taken) * 1e3:.0f} ms",
-        ),
-        *_flat(taken, seen, index),
-    ]
+    line = Line(
+        what=f"an answer to one of {AGENTS}",
+        figure=f"{duration(Spread.of(waking), 'ms')}, "
+        f"p99 {median(one.p99 for one in taken) * 1e3:.0f} ms",
+    )
+    section.lines += [_in_p99(line, taken), *_flat(taken, seen, index)]
     return section
+
+
+def _in_p99(line: Line, taken: list[Taken]) -> Line:
+    """The line with the target of a recall for its 99th percentile."""
+    reached = median(one.p99 for one in taken) <= RECALL_P99
+    return replace(line, target=f"p99 ≤ {RECALL_P99 * 1e3:.0f} ms", reached=reached)
 
 
 def _flat(

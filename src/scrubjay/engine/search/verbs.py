@@ -274,7 +274,8 @@ class SearchVerbs(OpenScopes):
                 indexed.catch_up()
                 indexed.settle(write=last)
                 if last and indexed.ready.dimensions and len(indexed.ready):
-                    _ = indexed.snapshot().distances  # it is arranged for the ranking, and cached
+                    snapshot = indexed.snapshot()  # it is arranged for the ranking, and cached
+                    _ = snapshot.distances, snapshot.vouched, snapshot.behavioral
         except ScrubjayError as error:
             _log.warning("index.not_followed", extra={"code": error.code})
         finally:
