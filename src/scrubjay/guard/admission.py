@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import fields, replace
+from msgspec.structs import astuple, fields, replace
 
 from scrubjay.guard import PLACEHOLDER
 from scrubjay.model.conversations import Conversation, Entry
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _Pure = Callable[[str], str]
 Written = TypeVar("Written", Retain, Supersede, Memory, Turn, Piece, Entry, Conversation, Document)
+_Told: Final = Retain | Supersede | Memory
 _WHOLE: Final = frozenset({"content", "body", "value"})
 """Fields that may become empty."""
 IDENTIFIERS: Final = {
@@ -83,7 +84,7 @@ def admit(written: Written, placeholder: str = PLACEHOLDER) -> tuple[Written, Ma
         return redacted.text
 
     cleaned: Written = _cleaned(written, pure)
-    if isinstance(cleaned, Retain | Supersede | Memory) and not cleaned.content.strip():
+    if isinstance(cleaned, _Told) and not cleaned.content.strip():
         raise InvalidRequest(
             "Nothing is left of the content without its invisible characters.",
             hint="Say what is to be remembered.",
@@ -119,17 +120,11 @@ def _cleaned(value: Any, pure: _Pure) -> Any:
     return value
 
 
-@cache
-def _free(kind: type[Struct]) -> tuple[str, ...]:
-    """The fields that are no identifiers."""
-    return tuple(name for name in kind.__struct_fields__ if name not in IDENTIFIERS)
-
-
 def _cleaned_fields(written: Struct, pure: _Pure) -> Struct:
     """A field of which nothing is left is as if it had not been given; content stays empty."""
     changed = dict[str, Any]()
-    for name in _free(type(written)):
-        if not (value := getattr(written, name)):
+    for name, value in zip(written.__struct_fields__, astuple(written), strict=True):
+        if not value or name in IDENTIFIERS:
             continue
         cleaned = _cleaned(value, pure)
         if isinstance(value, tuple):

@@ -38,6 +38,8 @@ _OWN: Final = frozenset(
 """Fields with a form of their own; others are left out if they are None."""
 _OPTIONAL: Final = tuple(name for name in Memory.__struct_fields__ if name not in _OWN)
 _times: Final = attrgetter(*_TIMES)
+_optional: Final = attrgetter(*_OPTIONAL)
+_origins: Final = attrgetter(*_PROVENANCE)
 _LISTS: Final = frozenset({"tags", "sources"})
 # By value: a look into a mapping is ten times as quick as a call of an enum's class.
 _KINDS: Final = {kind.value: kind for kind in Kind}
@@ -60,8 +62,8 @@ def to_record(memory: Memory) -> Record:
     }
     if provenance := _provenance_record(memory.provenance):
         record["provenance"] = provenance
-    for name in _OPTIONAL:
-        if (value := getattr(memory, name)) is not None:
+    for name, value in zip(_OPTIONAL, _optional(memory), strict=True):
+        if value is not None:
             record[name] = value
     if any(times := _times(memory)):
         record |= {name: _stamp(one) for name, one in zip(_TIMES, times, strict=True) if one}
@@ -87,8 +89,8 @@ def _provenance_record(provenance: Provenance) -> Record:
     record: Record = {}
     if provenance.actor is not Actor.USER:
         record["actor"] = provenance.actor.value
-    for name in _PROVENANCE:
-        if (value := getattr(provenance, name)) is not None:
+    for name, value in zip(_PROVENANCE, _origins(provenance), strict=True):
+        if value is not None:
             record[name] = value
     if provenance.said_at is not None:
         record["said_at"] = _stamp(provenance.said_at)

@@ -87,7 +87,7 @@ def retain(opened: OpenScope, request: Retain, caller: Caller) -> Retained:
     one = sealed_ahead(opened, one, vector, degraded)
 
     def work(tx: Tx) -> Retained:
-        receipt, row_id = store(opened, tx, one, caller)
+        receipt, row_id = store(opened, tx, one, caller, epoch=tx.head().memory.epoch)
         if row_id is not None:
             opened.trail.record(tx, "retain", caller.actor, (row_id,))
         return receipt
@@ -109,7 +109,9 @@ def _infer_kind(opened: OpenScope, request: Retain) -> Kind | None:
     return None if kind is Kind.FACT else kind
 
 
-def store(opened: OpenScope, tx: Tx, one: Draft, caller: Caller) -> tuple[Retained, bytes | None]:
+def store(
+    opened: OpenScope, tx: Tx, one: Draft, caller: Caller, *, epoch: int
+) -> tuple[Retained, bytes | None]:
     """Write a draft; its receipt, and its row id unless it is known or was forgotten.
 
     What it raises has changed nothing, so that the others of a batch can be written.
@@ -129,7 +131,7 @@ def store(opened: OpenScope, tx: Tx, one: Draft, caller: Caller) -> tuple[Retain
     if caller.allowances:
         sessions.spend(opened, tx, caller.allowances)
     inferred = one.inferred if origin in _OWNERS else None
-    epoch, row, told = tx.head().memory.epoch, one.ahead, memory
+    row, told = one.ahead, memory
     if origin is not memory.origin or outdated:
         told = replace(memory, origin=origin, retired_at=memory.recorded_at if outdated else None)
         if inferred is not one.inferred:
@@ -377,11 +379,12 @@ def _store(
 ) -> list[BatchReceipt]:
     receipts: list[BatchReceipt] = []
     stored: list[bytes] = []
+    epoch = tx.head().memory.epoch  # once: each write makes another head
     for place, one in enumerate(drafts):
         try:
             if isinstance(one, ScrubjayError):
                 raise one
-            retained, row_id = store(opened, tx, one, caller)
+            retained, row_id = store(opened, tx, one, caller, epoch=epoch)
         except OF_ITEM as error:
             if atomic:
                 raise type(error)(f"Item {place}: {error.message}", hint=error.hint) from error
