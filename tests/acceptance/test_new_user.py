@@ -95,16 +95,6 @@ def _dialogue(ours: int, answers: list[tuple[str, str]]) -> str:
     return raw.decode()
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder)]
-    done = subprocess.run([*build, str(ROOT)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (built,) = folder.glob("*.whl")
-    return built
-
-
 @pytest.fixture
 def terminal(tmp_path: Path) -> Terminal:
     """A terminal whose environment has nothing of ours but an empty home directory."""
