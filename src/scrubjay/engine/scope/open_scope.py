@@ -190,7 +190,8 @@ class OpenScope:
 
     def epoch(self, collection: Collection) -> int:
         """The epoch of a collection as last seen; every write checks it against the head."""
-        return self._seen.at(collection).epoch
+        epoch: int = getattr(self._seen, collection).epoch  # as `Head.at`, in the path of a write
+        return epoch
 
     @property
     def user_held(self) -> bool:
