@@ -67,8 +67,14 @@ def until_it_listens(process: subprocess.Popen[Any], port: int) -> None:
 
 
 def free_ports(count: int = 1) -> int:
-    """The first of this many ports in a row that nobody listens on."""
-    for first in range(20_000, 32_000, count):
+    """The first of this many ports in a row that nobody listens on, nor connects from.
+
+    Processes that look at once begin elsewhere: what one of them found does not listen yet.
+    """
+    rows = 12_000 // count
+    begin = os.getpid() * 101 % rows
+    for turn in range(rows):
+        first = 20_000 + (begin + turn) % rows * count
         if all(map(_is_free, range(first, first + count))):
             return first
     raise AssertionError("no ports are free")

@@ -57,7 +57,7 @@ class TestSqliteStore(DurableStoreContract):
 
     @pytest.fixture
     def open_store(self, tmp_path: Path) -> OpenStore:
-        return partial(SqliteStore, tmp_path / "store", lock_timeout=10.0)
+        return partial(SqliteStore, tmp_path / "store", lock_timeout=30.0)
 
 
 class TestPostgresStore(SlotsBesideContract, DurableStoreContract):
@@ -65,7 +65,7 @@ class TestPostgresStore(SlotsBesideContract, DurableStoreContract):
 
     @pytest.fixture
     def open_store(self, database: str) -> OpenStore:
-        return partial(PostgresStore, database, lock_timeout=10.0)
+        return partial(PostgresStore, database, lock_timeout=30.0)
 
 
 class TestShardedStore(SlotsBesideContract, DurableStoreContract):
@@ -78,7 +78,7 @@ class TestShardedStore(SlotsBesideContract, DurableStoreContract):
         other = postgres.database()
 
         def open_both(*, reach: Reach = pass_by) -> Store:
-            open_one = partial(PostgresStore, reach=reach, lock_timeout=10.0, connections=10)
+            open_one = partial(PostgresStore, reach=reach, lock_timeout=30.0, connections=10)
             return ShardedStore(open_one(database), {"other": open_one(other)}, arrive=arrive)
 
         yield open_both

@@ -25,6 +25,7 @@ from scrubjay.adapters.keyrings.folder import KeysFolder
 from scrubjay.adapters.keyrings.pkcs11 import wrapper_of
 from scrubjay.engine import Keyring
 from scrubjay.ports import SystemClock
+from tests.processes import free_ports
 from tests.support.objects import ASIDE, VARIABLES
 from tests.support.postgres import REFUSED
 
@@ -68,9 +69,7 @@ class KeyService:
         if refused.exists():
             pytest.skip(f"The KMS server is not installable here: {refused.read_text()[-500:]}")
         self._numbers = itertools.count(1)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_ports()
         bound = {"GATEWAY_PORT": str(self.port), "BIND_HOST": "127.0.0.1"}
         self._folder = tempfile.mkdtemp(prefix="scrubjay-kms-")
         self._process = subprocess.Popen(

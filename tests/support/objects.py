@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +12,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from tests.processes import until_it_listens
+from tests.processes import free_ports, until_it_listens
 from tests.support.postgres import REFUSED
 
 VARIABLES: Final = {"AWS_ACCESS_KEY_ID": "scrubjay", "AWS_SECRET_ACCESS_KEY": "a secret of tests"}
@@ -29,9 +28,7 @@ class ObjectServer:
         if refused.exists():
             pytest.skip(f"The S3 server is not installable here: {refused.read_text()[-500:]}")
         self._numbers = itertools.count(1)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_ports()
         program = ASIDE / "bin" / "moto_server"
         self._process = subprocess.Popen(
             [sys.executable, program, "-H", "127.0.0.1", "-p", str(self.port)],

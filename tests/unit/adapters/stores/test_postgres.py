@@ -22,7 +22,6 @@ from scrubjay.model.rows import Collection
 from scrubjay.ports import Failpoint, Tx, commit
 from scrubjay.testing.store_rows import ALICE, a_row, look, put
 from tests.certificates import certificate_for_localhost
-from tests.processes import free_ports
 from tests.support.postgres import PostgresServer
 from tests.support.proxy import Loss, PostgresProxy
 
@@ -42,7 +41,7 @@ def proxy(postgres: PostgresServer) -> Iterator[PostgresProxy]:
 @pytest.fixture
 def store(proxy: PostgresProxy, database: str) -> Iterator[PostgresStore]:
     """A store behind the proxy, with an empty scope."""
-    store = PostgresStore(proxy.through(database), lock_timeout=5.0)
+    store = PostgresStore(proxy.through(database), lock_timeout=30.0)
     store.create(ALICE)
     yield store
     store.close()
@@ -197,7 +196,7 @@ def test_who_is_not_let_in_is_told_why(postgres: PostgresServer) -> None:
     for wrong, word in (
         (postgres.url().replace("user=postgres", "user=nobody"), "user"),
         (postgres.url("nowhere"), "createdb"),
-        (f"postgres://localhost:{free_ports(1)}/x", "network"),
+        ("postgres://localhost:1/x", "network"),
     ):
         store = PostgresStore(wrong, lock_timeout=0.1)
         with pytest.raises(Busy) as refused:
