@@ -11,7 +11,7 @@ from scrubjay.engine import Kernel
 from scrubjay.model.errors import InvalidRequest, NotFound
 from scrubjay.model.memory import Kind, Memory, Provenance
 from scrubjay.model.origin import Actor, Origin
-from scrubjay.model.requests import AGENT, Amend, Get, Retain
+from scrubjay.model.requests import AGENT, Amend, Get, Retain, Supersede
 from scrubjay.model.results import Outcome
 from tests.support.engines import MemoryHome
 from tests.unit.engine.scene import (
@@ -103,6 +103,56 @@ def test_a_key_counts_within_its_scope_only(engine: Kernel) -> None:
     retain(engine, "tea", key="drink")
     receipt = engine.retain(BOB, Retain(content="coffee", key="drink"))
     assert receipt.outcome is Outcome.STORED
+
+
+@pytest.mark.parametrize("origin", [Origin.QUOTED, Origin.OTHER_AGENT, Origin.TOOL, Origin.WEB])
+def test_what_is_not_trusted_keeps_no_trusted_memory_from_its_key(
+    home: MemoryHome, engine: Kernel, origin: Origin
+) -> None:
+    page = retain(engine, "a page", key="drink", origin=origin)
+    receipt = engine.retain(ALICE, Retain(content="tea", key="drink"))
+    assert receipt.outcome is Outcome.STORED
+    assert (engine.get(ALICE, Get(receipt.id)).key, engine.get(ALICE, Get(page)).key) == (
+        "drink",
+        None,
+    )
+    for again in (engine, home.engine()):
+        known = again.retain(ALICE, Retain(content="a page", key="drink", origin=origin))
+        assert (known.id, known.outcome) == (receipt.id, Outcome.KNOWN)
+    forget(engine, page)  # the key is not buried with what had it before
+    known = engine.retain(ALICE, Retain(content="tea", key="drink"))
+    assert (known.id, known.outcome) == (receipt.id, Outcome.KNOWN)
+
+
+def test_a_key_is_given_up_to_what_is_trusted_in_the_end(engine: Kernel) -> None:
+    page = retain(engine, "a page", key="drink", origin=Origin.WEB)
+    derived = engine.retain(ALICE, Retain(content="tea", key="drink", sources=(page,)))
+    other = engine.retain(ALICE, Retain(content="tea", key="drink", origin=Origin.TOOL))
+    assert [derived.id, other.id] == [page, page]
+    assert contents(engine) == ["a page"]
+
+
+def test_what_is_refused_takes_no_key(engine: Kernel) -> None:
+    page = retain(engine, "a page", key="drink", origin=Origin.WEB)
+    with pytest.raises(NotFound):
+        engine.retain(ALICE, Retain(content="tea", key="drink", sources=("mem-none",)))
+    assert engine.get(ALICE, Get(page)).key == "drink"
+
+
+def test_a_correction_takes_the_key_of_what_is_not_trusted(engine: Kernel) -> None:
+    told = retain(engine, "tea")
+    page = retain(engine, "a page", key="drink", origin=Origin.WEB)
+    receipt = engine.supersede(ALICE, Supersede(id=told, content="coffee", key="drink"))
+    assert receipt.outcome is Outcome.STORED
+    assert set(contents(engine)) == {"a page", "coffee"}
+    assert engine.get(ALICE, Get(page)).key is None
+
+
+def test_a_correction_takes_the_key_of_the_page_it_corrects(engine: Kernel) -> None:
+    page = retain(engine, "a page", key="drink", origin=Origin.WEB)
+    receipt = engine.supersede(ALICE, Supersede(id=page, content="tea", key="drink"))
+    assert receipt.outcome is Outcome.STORED
+    assert contents(engine) == ["tea"]
 
 
 def test_a_key_is_remembered_by_the_next_process(home: MemoryHome, engine: Kernel) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, Final, Protocol
@@ -117,7 +117,9 @@ def store(
     What it raises has changed nothing, so that the others of a batch can be written.
     """
     memory = one.memory
-    if receipt := _replayed(opened, tx, memory.id, memory.key, stable=one.stable):
+    is_trusted = partial(_is_trusted, opened, tx, memory)
+    receipt, holder = _replayed(opened, tx, memory.id, memory.key, is_trusted, stable=one.stable)
+    if receipt is not None:
         return receipt, None
     # No more trusted than what its session has read and than what it was derived from.
     origin, session = memory.origin, memory.provenance.session
@@ -145,6 +147,8 @@ def store(
         row = None
     if row is None or row.epoch != epoch:
         row = opened.seal(told, epoch, one.vector)
+    if holder is not None:
+        _give_up_key(opened, tx, holder)
     row = opened.write_memory(tx, told, row)
     for source in memory.sources:
         tx.link(opened.row_id(source), row.id)
@@ -168,31 +172,52 @@ def _check_terms(request: Retain | Supersede, now: datetime) -> None:
         raise InvalidRequest("The memory would have expired already.")
 
 
+def _is_trusted(opened: OpenScope, tx: Tx, memory: Memory) -> bool:
+    """Whether what is about to be written is trusted, after its session and its sources."""
+    origin, session = memory.origin, memory.provenance.session
+    if session is not None:
+        origin = sessions.trusted(opened, tx, session, origin)
+    return lowest([origin, *(read_live(opened, tx, one).origin for one in memory.sources)]).trusted
+
+
+def _give_up_key(opened: OpenScope, tx: Tx, holder: Memory) -> None:
+    opened.put(tx, replace(holder, key=None, version=holder.version + 1))
+
+
 def _replayed(
-    opened: OpenScope, tx: Tx, public_id: str, key: str | None, *, stable: bool
-) -> Retained | None:
+    opened: OpenScope,
+    tx: Tx,
+    public_id: str,
+    key: str | None,
+    is_trusted: Callable[[], bool],
+    *,
+    stable: bool,
+) -> tuple[Retained | None, Memory | None]:
     """Idempotency: the receipt for a memory that is known or was forgotten; None for a new one.
 
-    It is known by its key or, if the writer chose it (`stable`), by its id.
+    It is known by its key or, if the writer chose it (`stable`), by its id. Beside it the memory
+    that has the key and must give it up: one that is not trusted keeps no trusted one out.
     """
     row_id = opened.row_id(public_id) if stable else None
     hashed = opened.key_hash(key)
     if not (names := [name for name in (row_id, hashed) if name is not None]):
-        return None
+        return None, None
     if tx.buried(names):
-        return Retained(id=public_id, outcome=Outcome.FORGOTTEN)
+        return Retained(id=public_id, outcome=Outcome.FORGOTTEN), None
     by_key = tx.row_by_key(Collection.MEMORY, hashed) if hashed else None
     by_id = None if row_id is None else tx.row(Collection.MEMORY, row_id)
     if (known := by_key or by_id) is None:
-        return None
+        return None, None
     memory = opened.unseal(known)
+    if by_id is None and not memory.origin.trusted and is_trusted():
+        return None, memory
     if by_id is None and opened.limits.retires(tx, memory):
         # Past a limit and only not purged yet: it may be told again, as a new memory.
         opened.erase_memory(tx, known, memory)
         tx.bury([known.id])
         opened.leave_due(tx, Due.PUSH)
-        return None
-    return Retained(id=memory.id, number=known.born, outcome=Outcome.KNOWN)
+        return None, None
+    return Retained(id=memory.id, number=known.born, outcome=Outcome.KNOWN), None
 
 
 def supersede(opened: OpenScope, request: Supersede, caller: Caller) -> Retained:
@@ -204,12 +229,15 @@ def supersede(opened: OpenScope, request: Supersede, caller: Caller) -> Retained
     vector, degraded = embedding.vector_of(opened, wording(request.content, request.tags or ()))
 
     def store(tx: Tx) -> Retained:
-        if receipt := _replayed(opened, tx, public_id, request.key, stable=False):
+        origin = sessions.trusted(opened, tx, request.session, Origin(request.origin))
+        receipt, holder = _replayed(
+            opened, tx, public_id, request.key, lambda: origin.trusted, stable=False
+        )
+        if receipt is not None:
             return receipt
         old = read_live(opened, tx, request.id)
         if old.expired(now):
             raise not_here(opened, request.id)
-        origin = sessions.trusted(opened, tx, request.session, Origin(request.origin))
         if not old.live:
             raise Conflict(
                 f"{old.id} was superseded already, by {old.superseded_by}.",
@@ -220,6 +248,10 @@ def supersede(opened: OpenScope, request: Supersede, caller: Caller) -> Retained
                 f"A memory of origin {old.origin} cannot be superseded by origin {origin}."
             )
         sessions.spend(opened, tx, caller.allowances)
+        if holder is not None and holder.id == old.id:
+            old = replace(old, key=None)
+        elif holder is not None:
+            _give_up_key(opened, tx, holder)
         new = replace(request.memory(old, public_id, now, caller), origin=origin)
         retired = replace(old, superseded_by=new.id, retired_at=now, version=old.version + 1)
         old_row = opened.put(tx, retired)
