@@ -106,11 +106,7 @@ Tags = Annotated[text.Tags, doc("Tags: labels to filter by, searched like the co
 Importance = Annotated[text.Share, doc("Number from 0 to 1; breaks near-ties in ranking.")]
 Pinned = Annotated[bool, doc("Pin: a pinned memory comes first in the brief.")]
 IdempotencyKey = Annotated[
-    text.Name | None,
-    doc(
-        "The idempotency key: a second write under the same key changes nothing; "
-        "only what is not trusted gives its key up to what is."
-    ),
+    text.Name | None, doc("The idempotency key: a second write under the same key changes nothing.")
 ]
 SessionName = Annotated[text.Name | None, doc("The session (conversation) it was said in.")]
 ChannelName = Annotated[

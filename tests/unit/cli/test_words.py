@@ -20,11 +20,11 @@ from tests.unit.cli.conftest import CommandLine
 def test_a_note_without_its_secret_is_shown_as_it_is_stored(cli: CommandLine) -> None:
     words = ("remember", "temporary door code 9981", "--expires", "2999-11-20")
     told = cli.good(*words).err
-    assert told.startswith("Stored without a secret (one-time code): temporary door code [REDACTED")
+    assert told.startswith("Stored without a secret (entry code): temporary door code [REDACTED")
     assert "9981" not in told
     assert told.rstrip().endswith(". scrubjay keeps no passwords or codes.")
     as_json = cli.good(*words, "--json")
-    assert as_json.json["redacted"] == {"one-time-code": 1}
+    assert as_json.json["redacted"] == {"entry-code": 1}
     assert as_json.err == ""
 
 
