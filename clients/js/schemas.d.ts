@@ -929,10 +929,7 @@ export interface Memory {
   pinned: boolean;
   /** Signature of a person's approval, if it was in quarantine; None otherwise. */
   approved: string | null;
-  /**
-   * The idempotency key: a second write under the same key changes nothing; only what is not
-   * trusted gives its key up to what is.
-   */
+  /** The idempotency key: a second write under the same key changes nothing. */
   key: string | null;
   /** The id of the version before this one; None for the first. */
   supersedes: string | null;
@@ -1427,10 +1424,7 @@ export interface RetainRequest {
   importance?: number;
   /** Pin: a pinned memory comes first in the brief. */
   pinned?: boolean;
-  /**
-   * The idempotency key: a second write under the same key changes nothing; only what is not
-   * trusted gives its key up to what is.
-   */
+  /** The idempotency key: a second write under the same key changes nothing. */
   key?: string | null;
   /** The id of the memory, if the caller brings a stable one; None makes a new id. */
   id?: string | null;
@@ -1658,10 +1652,7 @@ export interface SupersedeRequest {
   pinned?: boolean | null;
   /** Time of expiry; None keeps the old one. */
   expires_at?: string | null;
-  /**
-   * The idempotency key: a second write under the same key changes nothing; only what is not
-   * trusted gives its key up to what is.
-   */
+  /** The idempotency key: a second write under the same key changes nothing. */
   key?: string | null;
   /** The session (conversation) it was said in. */
   session?: string | null;
