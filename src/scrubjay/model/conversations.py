@@ -23,6 +23,8 @@ from scrubjay.model.text import TURN_BYTES, CheckedRequest, Count, Id, Name, Tim
 
 APPEND_LIMIT: Final = 1_000
 """Maximum number of entries in one append."""
+BRANCHES: Final = 1_000
+"""How many branches a conversation may have left, each of which keeps its entries."""
 READ_LIMIT: Final = 10_000
 READ_BYTES: Final = 16 * 1024 * 1024
 """Maximum size of the entries in one answer, which ends early before it exceeds it."""

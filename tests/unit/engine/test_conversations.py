@@ -255,6 +255,24 @@ def test_an_append_after_an_earlier_entry_leaves_the_head_as_a_branch(engine: Ke
     assert sound(engine)
 
 
+def test_a_conversation_leaves_no_more_branches_than_there_may_be(
+    engine: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scrubjay.engine.ledger.conversations.BRANCHES", 2)
+    say(engine, ("a", 1), ("b", 2))
+    for entry in ("c", "d"):
+        say(engine, (entry, 3), parent="a")
+    with pytest.raises(LimitReached, match="at most 2 branches"):
+        say(engine, ("e", 4), parent="a")
+    with pytest.raises(LimitReached):
+        engine.rewind(ALICE, Rewind("chat", at=1))
+    assert engine.rewind(ALICE, Rewind("chat", entry="b")).branches == ("c", "d")
+    engine.branch(ALICE, Branch("chat", into="other", at=1))
+    say(engine, ("e", 4), name="other")
+    assert bodies(engine) == [1, 2]
+    assert sound(engine)
+
+
 def test_a_branch_shares_its_entries_and_goes_its_own_way(engine: Kernel) -> None:
     say(engine, ("a", 1), ("b", 2), title="Tea", metadata={"n": 1})
     told = engine.branch(ALICE, Branch("chat", into="other", at=1))

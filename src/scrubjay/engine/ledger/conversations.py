@@ -22,6 +22,7 @@ from scrubjay.engine.scope.views import changes, living
 from scrubjay.guard.admission import admit
 from scrubjay.model import cells
 from scrubjay.model.conversations import (
+    BRANCHES,
     READ_BYTES,
     Append,
     Appended,
@@ -40,6 +41,7 @@ from scrubjay.model.errors import (
     Conflict,
     InvalidRequest,
     KeyMissing,
+    LimitReached,
     NotFound,
     SealBroken,
     Stale,
@@ -251,6 +253,11 @@ def _led_to(
     branches = [tip for tip in record.branches if tip != entry_id]
     if record.head is not None and record.head not in line:
         branches = [*(tip for tip in branches if tip != record.head), record.head]
+    if len(branches) > BRANCHES:
+        raise LimitReached(
+            f"A conversation leaves at most {BRANCHES:,} branches.",
+            hint="Go on in a branch of it, or in a new conversation.",
+        )
     return replace(record, head=entry_id, entries=len(line), branches=tuple(branches))
 
 
