@@ -58,6 +58,7 @@ _FIRST_SLOTS: Final = 4
 """Of the first scope of all, whose making may have been cut off before the data folder was made."""
 _ANSWER_BYTES: Final = 64 * 1024
 _log = logging.getLogger(__name__)
+logging.getLogger("scrubjay").addHandler(logging.NullHandler())  # a library is silent
 _SET_DUMPABLE: Final = 4  # PR_SET_DUMPABLE of prctl(2)
 _HEAP: Final = ((-8, 1), (-3, 4 << 20), (-1, 16 << 20))
 """For mallopt(3): one arena, and fixed sizes from which memory is mapped, and given back."""

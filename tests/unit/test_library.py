@@ -187,3 +187,17 @@ def test_the_reference_of_the_api_is_current() -> None:
     command = [sys.executable, str(tool), "--check"]
     told = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert told.returncode == 0, told.stdout
+
+
+def test_a_program_without_logging_reads_no_names_of_events(tmp_path: Path) -> None:
+    program = (
+        "import logging, scrubjay\n"
+        f"with scrubjay.open('alice', home={str(tmp_path)!r}) as jay:\n"
+        "    jay.retain('tea')\n"
+        "logging.getLogger('scrubjay.engine').warning('jobs.left_due')\n"
+        "logging.getLogger('another').warning('seen')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300
+    )
+    assert done.stderr == "seen\n"
