@@ -21,6 +21,8 @@ from scrubjay.model.requests import (
     Caller,
     FreezeRequest,
     Get,
+    History,
+    LineageRequest,
     Load,
     Purge,
     Recall,
@@ -66,6 +68,42 @@ def test_past_a_number_the_oldest_of_the_kind_are_out_of_sight_everywhere(engine
     assert sorted(briefed(engine)) == ["memory 2", "memory 3", "memory of another kind"]
     assert engine.get(ALICE, Get(context)).current
     assert (engine.count(ALICE), engine.statistics(ALICE).live) == (3, 3)
+
+
+def test_past_a_number_a_memory_is_called_retired_by_every_verb_that_tells_what_it_is(
+    engine: Kernel,
+) -> None:
+    """Those that are asked for it by its id, or for another one; the feed of changes tells rows."""
+    note = retain(engine, "context", kind=Kind.CONTEXT)
+    limit(engine, number=2)
+    oldest = retain(engine, "memory of a context", sources=(note,))
+    made = retain(engine, "memory of a memory", sources=(oldest,))
+    write(engine, 3)
+    told = {
+        "get": engine.get(ALICE, Get(oldest)),
+        "history": engine.history(ALICE, History(oldest))[0],
+        "lineage": engine.lineage(ALICE, LineageRequest(oldest)).memory,
+        "source": engine.lineage(ALICE, LineageRequest(made)).sources[0].memory,
+        "derived": engine.lineage(ALICE, LineageRequest(note)).derived[0].memory,
+    }
+    assert {verb for verb, memory in told.items() if memory and memory.retired_at} == set(told)
+    feed = {
+        change.memory.id: change.memory for change in engine.follow(ALICE).changes if change.memory
+    }
+    assert feed[oldest].retired_at is None
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_past_a_number_a_memory_counts_in_no_session(engine: Kernel, *, indexed: bool) -> None:
+    write(engine, 2, session="old")
+    write(engine, 2, session="new")
+    if indexed:
+        engine.rotate(ALICE)  # what was written goes to a segment
+        assert len(recalled(engine)) == 4
+    limit(engine, number=3)
+    assert {one.name: one.memories for one in engine.sessions(ALICE)} == {"old": 1, "new": 2}
+    limit(engine, number=2)
+    assert [one.name for one in engine.sessions(ALICE)] == ["new"]
 
 
 COUNTS: dict[str, Callable[[Kernel], int]] = {

@@ -123,7 +123,7 @@ def history(opened: OpenScope, public_id: str, *, actor: Actor = Actor.USER) -> 
             chain.insert(0, previous)
         while chain and (following := opened.peek(view, chain[-1].superseded_by)):
             chain.append(following)
-        return tuple(chain)
+        return tuple(opened.limits.seen(view, one) for one in chain)
 
     chain = opened.read(look)
     opened.note_read("history", actor)
@@ -137,12 +137,12 @@ def lineage(opened: OpenScope, public_id: str, *, actor: Actor = Actor.USER) -> 
 
     def source(view: View, id: str, steps: int) -> Relative | None:
         if memory := opened.peek(view, id):
-            return Relative(steps=steps, memory=memory)
+            return Relative(steps=steps, memory=opened.limits.seen(view, memory))
         row = living(view, Collection.TURN, opened.row_id(id))
         return None if row is None else Relative(steps=steps, turn=opened.unseal_turn(row))
 
     def look(view: View) -> tuple[Memory, list[Relative], list[Relative]]:
-        memory = read_live(opened, view, public_id)
+        memory = opened.limits.seen(view, read_live(opened, view, public_id))
         above, below = list[Relative](), list[Relative]()
         nearest, known = [memory], {public_id}
         for steps in range(1, _STEPS + 1):
@@ -158,7 +158,8 @@ def lineage(opened: OpenScope, public_id: str, *, actor: Actor = Actor.USER) -> 
             seen.update(ids_below)
             rows = list(dict.fromkeys(ids_below))[: _RELATIVES + 1]
             there = (living(view, Collection.MEMORY, row) for row in rows)
-            below += [Relative(steps=steps, memory=opened.unseal(row)) for row in there if row]
+            told = [opened.limits.seen(view, opened.unseal(row)) for row in there if row]
+            below += [Relative(steps=steps, memory=one) for one in told]
         return memory, above, below
 
     memory, above, below = opened.read(look)
@@ -173,6 +174,7 @@ def lineage(opened: OpenScope, public_id: str, *, actor: Actor = Actor.USER) -> 
 def follow(opened: OpenScope, request: Paged, *, actor: Actor = Actor.USER) -> Changes:
     """Change feed: the changes after a cursor, for a reader that keeps a copy, such as an index.
 
+    Memories are as they are stored: that one is past a limit now is no change.
     The cursor has the seq an answer reached to, and the seq below which changes were incomplete
     then. A reader from before a purge must discard its copy and gets all rows; so must one that is
     ahead of the scope, because its copy is of rows that were lost.

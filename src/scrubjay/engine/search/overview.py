@@ -252,13 +252,17 @@ def sessions(
     with indexed.lock:
         indexed.catch_up()
         held, fresh = indexed.ready.columns(), indexed.ready.fresh()
+        limits = indexed.limits
     newest = [
         Session(name=name, first=memory.said_at, last=memory.said_at, memories=1)
         for memory in (entry.memory for entry in fresh)
         if (name := memory.provenance.session) is not None
         and memory.current
         and not memory.expired(now)
+        and not (limits is not None and limits.retired(memory, now))
     ]
+    if limits is not None:
+        held = held.pick(~past_limits(held, limits, now))
     written = _joined([*_in_columns(held, now), *newest])
 
     def look(view: View) -> Page[Session]:
