@@ -522,7 +522,7 @@ def test_a_copied_sentence_is_cut_out_of_entries_and_titles_and_the_rest_is_kept
     assert "every single" not in whole
     assert bodies(engine) == [
         {"role": "user", "parts": [{"content": "Good morning. And you?"}]},
-        ["Fine.", {"said": ""}],
+        ["Fine.", {"said": "[…]"}],
         "Nothing of it.",
     ]
     assert (record(engine).title, record(engine).entries) == ("On tea.", 3)
