@@ -354,12 +354,13 @@ class Terms(Struct, frozen=True):
             np.maximum.at(best, places, np.repeat(worth, sizes) * saturated)
             np.maximum.at(held, places, np.repeat(shares.astype(np.float32), sizes))
         places = np.flatnonzero(held)
-        term, rows = np.divmod(places, self.rows)
+        found = np.diff(places.searchsorted(np.arange(len(terms) + 1) * self.rows))
+        rows = places - np.repeat(first, found)
         items = [(one.item.weight, one.item.weight * one.rarity, one.item.telling) for one in terms]
         counts = np.array(items, np.float32).T
         for total, count, values in zip(sums, counts, (best, held, held), strict=True):
             # Term after term, as a sum in order.
-            np.add.at(total, rows, count[term] * values[places])
+            np.add.at(total, rows, np.repeat(count, found) * values[places])
 
     def _saturate(self, rows: Places, counts: Counts) -> Floats:
         times = counts.astype(np.float32)
