@@ -52,14 +52,14 @@ def test_a_new_folder_of_files_is_asked_for_and_told(cli: CommandLine, tmp_path:
     assert "plain text" not in cli.good("files", "sync", folder).err
 
 
-def test_a_yes_to_a_new_folder_forgets_nothing_of_the_one_that_is_gone(
-    cli: CommandLine, tmp_path: Path
-) -> None:
+def test_a_yes_to_a_folder_that_is_gone_forgets_nothing(cli: CommandLine, tmp_path: Path) -> None:
     folder = tmp_path / "notes"
     cli.remember("Alice lives in Lyon")
     cli.good("files", "sync", folder, "--yes")
     folder.rename(tmp_path / "elsewhere")
-    assert cli.good("files", "sync", folder, "--yes", "--json").json["forgotten"] == 0
+    refused = cli("files", "sync", folder, "--yes")
+    assert refused.code == 2
+    assert "is gone or empty" in refused.err
     assert "Lyon" in cli.good("list").out
 
 
