@@ -363,6 +363,7 @@ class Preview(Result, frozen=True, kw_only=True):
         tuple[CopiedSentence, ...],
         doc("The same sentence in turns, conversations and documents; cut out only with `copies`."),
     ] = ()
+    turns: Annotated[int, doc("How many turns go along.")] = 0
     entries: Annotated[
         int, doc("How many entries of conversations, and conversations, go along.")
     ] = 0
@@ -388,12 +389,13 @@ class Preview(Result, frozen=True, kw_only=True):
         return len(self.memories) + len(self.others)
 
     def __bool__(self) -> bool:
-        return bool(len(self) or self.entries or self.documents)
+        return bool(len(self) or self.turns or self.entries or self.documents)
 
     def in_words(self) -> str:
         """What would be erased, in numbers, for the question to a person."""
         named = len(self.memories)
-        beside = [("earlier or derived", len(self.others)), ("messages", self.entries)]
+        beside = [("earlier or derived", len(self.others)), ("turns", self.turns)]
+        beside += [("messages", self.entries)]
         beside += [("documents", self.documents), ("documents it is cut out of", len(self.cut))]
         if self.with_copies:
             beside += [("others that say it", len(self.copies))]

@@ -197,6 +197,7 @@ def preview(opened: OpenScope, request: Forget, caller: Caller) -> Preview:
             memories=tuple(opened.unseal(row) for row in rows if row.id in named.memories),
             others=tuple(opened.unseal(row) for row in rows if row.id not in known),
             token=_token(opened, doomed),
+            turns=len(doomed.turns.keys() - doomed.rests.keys()),
             entries=len(doomed.entries.keys() - doomed.rests.keys()),
             documents=len(doomed.documents.keys() - doomed.rests.keys()),
             cut=tuple(one.path for one in doomed.rests.values() if isinstance(one, Document)),
