@@ -1038,6 +1038,8 @@ export interface Preview {
   copies: Memory[];
   /** The same sentence in turns, conversations and documents; cut out only with `copies`. */
   sentences: CopiedSentence[];
+  /** How many turns go along. */
+  turns: number;
   /** How many entries of conversations, and conversations, go along. */
   entries: number;
   /** How many documents go along. */
