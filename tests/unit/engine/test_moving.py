@@ -298,6 +298,24 @@ def test_a_copy_that_is_complete_is_left_alone_by_who_begins_the_same_move(*, ba
     moving.check()
 
 
+@there_and_back
+@pytest.mark.parametrize("step", ["copied", "verified", "switched", "arrived"])
+def test_a_root_key_that_ends_beside_a_move_that_died_takes_no_slot_along(
+    *, back: bool, step: str
+) -> None:
+    moving = Moving(back=back)
+    store = sharded(moving.node()._ports.store)
+    with pytest.raises(Killed):
+        move_shard(store, moving.address, moving.target, step=killing(step))
+    node = moving.node()
+    assert node.rotate_root().unopened == 0
+    assert len(node._ports.keyring.wrapper.generations()) == 1, "the one before is destroyed"
+    moving.write_and_forget()
+    moving.check()
+    moving.move(moving.elsewhere)
+    moving.check()
+
+
 def sharded_over(stores: Mapping[str, MemoryStore]) -> ShardedStore:
     return ShardedStore(stores["home"], {"second": stores["second"]}, arrive=arrive)
 

@@ -377,7 +377,12 @@ class ShardSlots:
             self._of(name).remove(address)
 
     def addresses(self, after: str, limit: int) -> Sequence[str]:
+        """Those of the catalog, too, so that another root key wraps the slots of all scopes.
+
+        The slots of a copy that has not arrived are none yet; whoever reads them lets it arrive.
+        """
         found = [self._of(name).addresses(after, limit) for name in self._store.names()]
+        found.append([entry.address for entry in self._store.catalog.entries(after, limit)])
         return sorted(set(chain.from_iterable(found)))[:limit]
 
     def check_deletable(self) -> None:
