@@ -10,6 +10,7 @@ from scrubjay.engine import Kernel
 from scrubjay.engine.ledger import documents
 from scrubjay.model.documents import Document, ListDocuments, Move, Put, ReadDocument, Remove
 from scrubjay.model.errors import Conflict, NotFound, Stale
+from scrubjay.model.jobs import JobKind, Work
 from scrubjay.model.memory import Kind, Memory
 from scrubjay.model.requests import Amend, Forget, Get, Load, Purge, Recall, Restore
 from scrubjay.model.retention import KindLimit, SetRetention
@@ -25,6 +26,7 @@ from tests.unit.engine.scene import (
     supersede,
 )
 
+CONSOLIDATION = Work(kinds=(JobKind.CONSOLIDATION,))
 HERON = "The heron stands on one leg. " * 40
 """Text of a piece of its own."""
 EGRET = "The egret flies over the reeds. " * 40
@@ -221,6 +223,23 @@ def test_a_document_loses_pieces_and_copies_at_once(engine: Kernel) -> None:
     assert gone(engine, "every single")
     assert gone(engine, last.content)
     assert engine.verify_erased(ALICE, receipt).sound
+
+
+@pytest.mark.parametrize("then", ["move", "cut"])
+def test_a_forgotten_fact_is_not_found_again_in_a_document_that_moves_or_is_cut(
+    engine: Kernel, then: str
+) -> None:
+    """Its pieces stay the ones that were consolidated."""
+    put(engine, "me", f"I live in Lyon with my two cats.\n{'Cats sleep a lot. ' * 90}\n{EGRET}")
+    assert engine.work(ALICE, CONSOLIDATION).memories == 1
+    (fact,) = (one for one in browse(engine) if one.kind is Kind.FACT)
+    forget(engine, fact.id)
+    if then == "move":
+        engine.move(ALICE, Move("me", to="you"))
+    else:
+        forget(engine, piece(engine, "egret").id)
+    assert engine.work(ALICE, CONSOLIDATION).memories == 0
+    assert not any(one.kind is Kind.FACT for one in browse(engine))
 
 
 @pytest.mark.parametrize("purged", [False, True])
