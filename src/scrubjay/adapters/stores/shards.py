@@ -330,8 +330,10 @@ class ShardSlots:
         while True:
             place = self._store.place(address)
             found = self._of(place).read(address, settled=settled)
-            if found or not self._store.look_again(address, place):
+            if found:
                 return found
+            if not self._store.look_again(address, place):  # it may have arrived just now
+                return self._of(place).read(address, settled=settled)
 
     def add(self, address: str, purpose: str, wrap: Callable[[], bytes]) -> bytes:
         """What is added behind a move that is just being made is added again where it went."""
