@@ -304,3 +304,131 @@ def test_a_piece_is_cut_wherever_it_stands(value: Any, cut: str, left: Any) -> N
     one = Document(id="doc-1", name=("a",), value=value, created_at=moment, updated_at=moment)
     rest = documents.without(one, [cut])
     assert (None if rest is None else rest.value) == left
+
+
+# -- a sentence that is cut with copies --------------------------------------------------------
+
+TEA = "Alice drinks green tea every single morning."
+
+
+def cut_with_copies(engine: Kernel, *ids: str) -> None:
+    """Forget a memory that says a sentence of documents, with its copies."""
+    request = Forget((retain(engine, TEA), *ids), copies=True)
+    engine.forget(ALICE, request)
+    assert gone(engine, "every single")
+
+
+def test_pieces_without_a_sentence_that_is_cut_with_copies_stay_as_they_are(
+    engine: Kernel,
+) -> None:
+    put(engine, "birds", f"{BIRDS}\n\n{TEA}")
+    heron, egret = (piece(engine, bird) for bird in ("heron", "egret"))
+    engine.amend(ALICE, Amend(heron.id, pinned=True))
+    fact = retain(engine, "Herons stand.", sources=(heron.id,))
+    corrected = supersede(engine, egret.id, "The egret wades at dusk.")
+    before = engine.document(ALICE, ReadDocument("birds"))
+    cut_with_copies(engine)
+    left = engine.document(ALICE, ReadDocument("birds"))
+    assert left.id != before.id
+    here = engine.get(ALICE, Get(heron.id))
+    assert (here.pinned, here.sources, here.number) == (True, (left.id,), heron.number)
+    assert engine.get(ALICE, Get(fact)).live
+    assert engine.get(ALICE, Get(corrected)).sources == (left.id,)
+    assert engine.get(ALICE, Get(egret.id)).superseded_by == corrected
+    shown = browse(engine, kinds=(Kind.EPISODE,), limit=100)
+    assert sorted(one.content.split()[1] for one in shown) == ["crane", "egret", "heron"]
+    assert not any("flies" in one.content for one in shown)
+
+
+def test_what_is_left_of_a_piece_that_a_sentence_is_cut_out_of_is_found_as_it_was(
+    engine: Kernel,
+) -> None:
+    """Pinned, and where it was; what was made of it goes, since it may tell the sentence."""
+    put(engine, "a/birds", f"{HERON}\nHello there. {TEA} Goodbye.\n{EGRET}")
+    one = piece(engine, "every single")
+    engine.amend(ALICE, Amend(one.id, pinned=True))
+    fact = retain(engine, "Alice likes tea.", sources=(one.id,))
+    cut_with_copies(engine)
+    left = piece(engine, "Hello there. Goodbye.")
+    assert (left.pinned, of(left)) == (True, "a/birds")
+    assert left.sources == (engine.document(ALICE, ReadDocument("a/birds")).id,)
+    with pytest.raises(NotFound):
+        engine.get(ALICE, Get(fact))
+    forget(engine, left.id)
+    assert gone(engine, "Goodbye")
+
+
+@pytest.mark.parametrize("tells", [False, True])
+@pytest.mark.parametrize("purged", [False, True])
+def test_a_correction_of_a_piece_outlives_a_sentence_that_is_cut_with_copies(
+    engine: Kernel, tells: bool, purged: bool
+) -> None:
+    """Nor is the piece told again; a correction that tells the sentence itself loses that."""
+    put(engine, "birds", f"{HERON}\n{TEA}\n\n{EGRET}")
+    text_now = f"The heron sits. {TEA} It rests." if tells else "The heron sits. It rests."
+    supersede(engine, piece(engine, "every single").id, text_now)
+    if purged:
+        engine.purge(ALICE, Purge(superseded_days=0))
+    cut_with_copies(engine)
+    left = {one.content: one for one in browse(engine, kinds=(Kind.EPISODE,), limit=100)}
+    assert sorted(left) == [EGRET.strip(), "The heron sits. It rests."]
+    forget(engine, left[EGRET.strip()].id)
+    assert [one.content for one in everything(engine)] == ["The heron sits. It rests."]
+
+
+@pytest.mark.parametrize("where", ["same", "other"])
+def test_a_forgotten_fact_is_not_consolidated_again_after_a_cut_with_copies(
+    engine: Kernel, where: str
+) -> None:
+    cats = "Cats sleep a lot. " * 90
+    me = f"I live in Lyon with my two cats.\n{cats}"
+    put(engine, "me", f"{TEA}\n{me}\n{EGRET}" if where == "same" else f"{me}\n{EGRET}\n{TEA}")
+    engine.work(ALICE, CONSOLIDATION)
+    (fact,) = (one for one in browse(engine) if "Lyon" in one.content and one.kind is Kind.FACT)
+    forget(engine, fact.id)
+    cut_with_copies(engine)
+    engine.work(ALICE, CONSOLIDATION)
+    assert not any("Lyon" in one.content for one in browse(engine) if one.kind is Kind.FACT)
+
+
+def test_a_piece_that_lost_a_sentence_is_consolidated_again(engine: Kernel) -> None:
+    """What was made of it went along, and nothing of that was forgotten by itself."""
+    put(engine, "me", f"I live in Lyon with my two cats. {TEA}")
+    engine.work(ALICE, CONSOLIDATION)
+    cut_with_copies(engine)
+    engine.work(ALICE, CONSOLIDATION)
+    assert any("Lyon" in one.content for one in browse(engine) if one.kind is Kind.FACT)
+
+
+def test_a_sentence_across_two_pieces_is_cut_out_of_both(engine: Kernel) -> None:
+    first = " ".join(f"word{number}" for number in range(200))
+    text_now = f"{first[:1_470].strip()}. {TEA} {' '.join(f'other{n}' for n in range(250))}."
+    put(engine, "long", text_now)
+    assert not any(TEA in one.content for one in browse(engine))
+    cut_with_copies(engine)
+    found = " ".join(one.content for one in sorted(browse(engine), key=lambda one: one.number))
+    assert "morning" not in found
+    assert "Alice" not in found
+    assert found.replace(" . ", " ").split() == str(text(engine, "long")).split()
+
+
+def test_pieces_that_retention_purged_are_not_told_again_by_a_cut(
+    home: MemoryHome, engine: Kernel
+) -> None:
+    put(engine, "birds", f"{BIRDS}\n{TEA}")
+    engine.set_retention(ALICE, SetRetention(limits=(KindLimit(kind=Kind.EPISODE, number=1),)))
+    home.clock.advance(days=2)
+    engine.purge(ALICE, Purge())
+    (one,) = browse(engine, kinds=(Kind.EPISODE,))
+    forget(engine, one.id)
+    assert everything(engine) == []
+
+
+def test_a_piece_of_which_another_was_a_part_is_found_by_what_is_left(engine: Kernel) -> None:
+    put(engine, "a", ["x" * 1_400, f"{'y' * 200} {'x' * 1_400}"])
+    short, long = sorted(browse(engine), key=lambda one: len(one.content))
+    forget(engine, short.id)
+    (left,) = everything(engine)
+    assert left.content == "y" * 200
+    assert text(engine, "a") == ["", f"{'y' * 200} "]
+    assert left.id != long.id

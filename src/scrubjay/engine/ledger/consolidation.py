@@ -7,7 +7,7 @@ erased with any. Without a model, rules look for statements in episodes that cam
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
@@ -18,7 +18,7 @@ from scrubjay.engine.ledger.jobs import Choice, Done, JobQueue, Task, derived_by
 from scrubjay.engine.scope import purposes
 from scrubjay.engine.scope.open_scope import OpenScope
 from scrubjay.engine.scope.scope_values import ScopeValues
-from scrubjay.engine.scope.views import changes, living
+from scrubjay.engine.scope.views import changes, derived, living
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit
 from scrubjay.model.jobs import Insight, JobKind
@@ -97,6 +97,20 @@ def by_rules(opened: OpenScope, batch: Sequence[Memory]) -> Iterator[Insight]:
         for piece in turns.distill(opened, said) or ():
             if piece.kind is not Kind.EPISODE:
                 yield Insight(category=piece.kind.value, content=piece.content, of=(number,))
+
+
+def again(opened: OpenScope, view: View, rest: Memory, *, going: Container[bytes]) -> Memory:
+    """What is left of an episode, so that it is consolidated again, since its facts go along.
+
+    Not if a fact of it was forgotten by itself: it would be told again, by a model in other words.
+    """
+    facts = [row for row in derived(view, opened.row_id(rest.id)) if row.id not in going]
+    known = {fact.content for row in facts if (fact := opened.unseal_sound(row)) is not None}
+    found = {" ".join(insight.content.split()) for insight in by_rules(opened, [rest])}
+    if opened.ports.extractor is not None or not found <= known:
+        return rest
+    metadata = {name: value for name, value in rest.metadata.items() if name != MARK}
+    return replace(rest, metadata=metadata)
 
 
 def _done(

@@ -7,17 +7,18 @@ it, which are erased and replaced with it.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import accumulate, compress
+from operator import itemgetter
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scrubjay.engine.ledger import sessions, statement_chain
+from scrubjay.engine.ledger import consolidation, sessions, statement_chain
 from scrubjay.engine.scope.open_scope import OpenScope
-from scrubjay.engine.scope.views import changes, derived
+from scrubjay.engine.scope.views import changes, derived, living
 from scrubjay.engine.search import embedding
 from scrubjay.guard.admission import admit
 from scrubjay.model import cells
@@ -34,7 +35,7 @@ from scrubjay.model.documents import (
     Stored,
     check_name,
 )
-from scrubjay.model.echo import SHORTEST
+from scrubjay.model.echo import SHORTEST, SentenceMatcher
 from scrubjay.model.errors import Conflict, KeyMissing, NotFound, SealBroken, Stale
 from scrubjay.model.memory import Kind, Memory, Provenance
 from scrubjay.model.origin import Actor, Origin
@@ -183,8 +184,14 @@ def reindex(opened: OpenScope, tx: Tx, document: Document, indexing: Indexing) -
             sources=(document.id,),
             metadata={_PATH: document.path},
         )
-        statement_chain.put(opened, tx, memory, indexing.vectors.get(piece.part))
-        tx.link(row_id, opened.row_id(memory.id))
+        _tell(opened, tx, document, memory, indexing.vectors.get(piece.part))
+
+
+def _tell(
+    opened: OpenScope, tx: Tx, document: Document, memory: Memory, vector: bytes | None
+) -> None:
+    statement_chain.put(opened, tx, memory, vector)
+    tx.link(opened.row_id(document.id), opened.row_id(memory.id))
 
 
 def _rename(opened: OpenScope, tx: Tx, rows: Iterable[Row], document: Document) -> None:
@@ -261,22 +268,76 @@ def _fills_lines(text: str, start: int, end: int) -> bool:
     return not (before + after).strip()
 
 
-def standing(opened: OpenScope, view: View, row_id: bytes, rest: Document) -> set[bytes]:
-    """The memories of a document that tell what is left of it: its pieces, and corrections of them.
+class Told(Struct, frozen=True):
+    """What recall finds of a document that something was cut out of."""
+
+    stays: frozenset[bytes] = frozenset()
+    """Memories that tell what is left of it: its pieces, and corrections of them."""
+    anew: tuple[Memory, ...] = ()
+    """What is left of the others, to be written as memories of what remains."""
+
+
+def told(
+    opened: OpenScope,
+    view: View,
+    row_id: bytes,
+    rest: Document,
+    *,
+    copies: SentenceMatcher,
+    going: Container[bytes],
+) -> Told:
+    """What becomes of the memories of a document of which the `rest` remains.
 
     What else was made of it may tell what is not left.
     """
-    flat = " ".join(cells.words(rest.value).split())
-    found = set[bytes]()
+    flat = _flat(cells.words(rest.value))
+    stays, anew = set[bytes](), list[tuple[int, Memory]]()
+
+    def left(one: Memory) -> str:
+        return cells.within_json(one.content, lambda text: copies.cut(text)[0])
+
+    def stands(one: Memory) -> bool:
+        return left(one) == one.content if one.supersedes else _flat(one.content) in flat
+
+    def sound(public_id: str | None) -> Memory | None:
+        found = public_id and living(view, Collection.MEMORY, opened.row_id(public_id))
+        return opened.unseal_sound(found) if found else None
+
     for row in derived(view, row_id):
-        memory = first = opened.unseal_sound(row)
-        while first is not None and (before := opened.peek(view, first.supersedes)) is not None:
-            first = before
-        if memory is None or first is None or [*map(opened.row_id, memory.sources)] != [row_id]:
+        head = opened.unseal_sound(row)
+        if head is None or [*map(opened.row_id, head.sources)] != [row_id]:
             continue
-        if first.supersedes or " ".join(first.content.split()) in flat:
-            found.add(row.id)
-    return found
+        if (after := sound(head.superseded_by)) is not None and after.sources == head.sources:
+            continue  # it stays or goes with its correction
+        chain = [head]
+        while (before := sound(chain[-1].supersedes)) is not None:
+            chain.append(before)
+        ids = [opened.row_id(one.id) for one in chain]
+        if any(one in going for one in ids):
+            continue
+        if stands(head):
+            stays.update(compress(ids, accumulate(map(stands, chain), min)))
+        elif _PATH in head.metadata:
+            content = left(head) if head.supersedes else _standing_in(flat, left(head))
+            if content:
+                one = replace(head, content=content)
+                anew.append((row.born, consolidation.again(opened, view, one, going=going)))
+    return Told(frozenset(stays), tuple(one for _, one in sorted(anew, key=itemgetter(0))))
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _standing_in(flat: str, text: str) -> str:
+    """A text, or of one that does not stand in another its longest beginning and end that do."""
+    if (wanted := _flat(text)) in flat:
+        return text.strip()
+    begin = bisect_left(range(len(wanted)), True, key=lambda n: wanted[: n + 1] not in flat)
+    rest = wanted[begin:]
+    end = bisect_left(range(len(rest)), True, key=lambda n: rest[-n - 1 :] not in flat)
+    ends = (wanted[:begin].strip(), rest[len(rest) - end :].strip())
+    return "\n".join(one for one in ends if len(one) >= SHORTEST)
 
 
 # -- writing ---------------------------------------------------------------------------------
@@ -430,16 +491,15 @@ def erase(opened: OpenScope, tx: Tx, rows: Iterable[Row]) -> None:
         tx.bury([row.id])
 
 
-def put_rest(opened: OpenScope, tx: Tx, rest: Document, standing: Sequence[Row]) -> None:
-    """Write what remains of an erased document, and what recall finds of that.
-
-    The memories that are still `standing` are those; else they are made of its text.
-    """
+def put_rest(
+    opened: OpenScope, tx: Tx, rest: Document, standing: Sequence[Row], anew: Iterable[Memory]
+) -> None:
+    """Write what remains of an erased document, and what recall finds of that."""
     rest = put_row(opened, tx, rest)
-    if standing:
-        _rename(opened, tx, standing, rest)
-    else:
-        reindex(opened, tx, rest, Indexing(_pieces(rest), {}))
+    _rename(opened, tx, standing, rest)
+    for number, one in enumerate(anew):
+        made = derived_id(rest.id, f"{rest.revision}/piece-{number}")
+        _tell(opened, tx, rest, replace(one, id=made, sources=(rest.id,)), None)
 
 
 # -- whole scopes in -------------------------------------------------------------------------

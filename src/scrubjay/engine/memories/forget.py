@@ -52,6 +52,8 @@ class Targets(Struct):
     documents: dict[bytes, Row] = {}
     rests: dict[bytes, Rest | Entry | Conversation | Document] = {}
     """The rests of texts that a sentence is cut out of."""
+    anew: dict[bytes, tuple[Memory, ...]] = {}
+    """What is left of memories that tell a document, by its row."""
     gone: list[bytes] = []
     """Ids without a row. Purge may have taken one, and left what was derived from it."""
 
@@ -500,11 +502,12 @@ def closure(
             rested = row_id in found.rests  # pieces are cut out of it, of what is left the copies
             if collection is not Collection.MEMORY and (rested or row_id not in rows):
                 rows[row_id], found.rests[row_id] = row, copies.rests[row_id]
+    matcher = SentenceMatcher(copies.texts)
     for source in (*found.turns, *found.documents):
-        left = None if source in copies.documents else found.rests.get(source)
-        stays = set[bytes]()
+        left, stays = found.rests.get(source), frozenset[bytes]()
         if isinstance(left, Document):
-            stays = documents.standing(opened, view, source, left)
+            told = documents.told(opened, view, source, left, copies=matcher, going=found.memories)
+            stays, found.anew[source] = told.stays, told.anew
         # What another turn said before stays: it is the latest again.
         follow(add(one for one in view.derived(source) if one not in stays), earlier=False)
     return found
@@ -616,10 +619,10 @@ def take(
         doomed.entries,
         {row_id: rests[row_id] for row_id in doomed.entries if row_id in rests},
     )
-    left = [(one, derived(tx, id)) for id, one in rests.items() if isinstance(one, Document)]
+    left = [(id, one, derived(tx, id)) for id, one in rests.items() if isinstance(one, Document)]
     documents.erase(opened, tx, doomed.documents.values())
-    for one, standing in left:
-        documents.put_rest(opened, tx, one, standing)
+    for row_id, one, standing in left:
+        documents.put_rest(opened, tx, one, standing, doomed.anew.get(row_id, ()))
     opened.trail.record(tx, verb, actor, doomed.ids, number=len(doomed))
     return taken
 
