@@ -7,6 +7,7 @@ came, whatever the size of its numbers.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import lru_cache
@@ -18,10 +19,12 @@ from msgspec.structs import fields
 
 from scrubjay.model.errors import InvalidRequest, SealBroken
 from scrubjay.model.memory import Json
-from scrubjay.model.text import checked, no_field, refusal
+from scrubjay.model.text import checked, lazy_pattern, no_field, refusal
 
 Held = TypeVar("Held", bound=Struct)
 _compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+_LITERAL = lazy_pattern(r'"(?:[^"\\]|\\.)*+"(\s*+:)?')
+"""A text in JSON, with what follows where it is the name of a member."""
 
 
 @lru_cache(maxsize=16)
@@ -83,12 +86,23 @@ def texts(value: Json, change: Callable[[str], str]) -> Json:
 
 
 def within_json(text: str, change: Callable[[str], str]) -> str:
-    """A text changed; one that is JSON, such as the arguments of a tool call, stays JSON."""
+    """A text changed; one that is JSON, such as the arguments of a tool call, stays JSON.
+
+    What does not change in that stays as it is written.
+    """
+
+    def literal(found: re.Match[str]) -> str:
+        if found[1]:
+            return found[0]  # the name of a member
+        told = json.loads(found[0])
+        changed = within_json(told, change)
+        escaped = "\\u" in found[0]
+        return found[0] if changed == told else json.dumps(changed, ensure_ascii=escaped)
+
     if text.startswith(("{", "[")):
         with suppress(ValueError, RecursionError):
-            told = json.loads(text)
-            changed = texts(told, lambda inner: within_json(inner, change))
-            text = text if changed == told else _compact(changed)
+            json.loads(text)
+            text = _LITERAL.sub(literal, text)
     return change(text)
 
 

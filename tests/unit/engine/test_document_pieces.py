@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -432,3 +433,20 @@ def test_a_piece_of_which_another_was_a_part_is_found_by_what_is_left(engine: Ke
     assert left.content == "y" * 200
     assert text(engine, "a") == ["", f"{'y' * 200} "]
     assert left.id != long.id
+
+
+def test_a_cut_in_a_document_that_is_json_leaves_its_other_pieces_as_they_are(
+    engine: Kernel,
+) -> None:
+    """Spaces and escapes stand as they were written, so the pieces are still its text."""
+    members = {f"bird {number}": f"\u00e9gret {number} {HERON[:290]}" for number in range(12)}
+    value = json.dumps({**members, "tea": f"Hello. {TEA} Bye."}, indent=2)
+    put(engine, "birds.json", value)
+    before = {one.id for one in browse(engine)}
+    last = piece(engine, "Hello.").id
+    engine.forget(ALICE, Forget((retain(engine, TEA),), copies=True))
+    assert text(engine, "birds.json") == value.replace(f" {TEA} Bye", " Bye", 1)
+    after = browse(engine)
+    assert before - {one.id for one in after} == {last}
+    left = " ".join(one.content for one in sorted(after, key=lambda one: one.number))
+    assert left.split() == text(engine, "birds.json").split()
