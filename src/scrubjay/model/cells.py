@@ -23,8 +23,8 @@ from scrubjay.model.text import checked, lazy_pattern, no_field, refusal
 
 Held = TypeVar("Held", bound=Struct)
 _compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
-_LITERAL = lazy_pattern(r'"(?:[^"\\]|\\.)*+"(\s*+:)?')
-"""A text in JSON, with what follows where it is the name of a member."""
+_LITERAL = lazy_pattern(r'"(?:[^"\\]|\\.)*+"')
+"""A text in JSON, or the name of a member."""
 
 
 @lru_cache(maxsize=16)
@@ -92,8 +92,6 @@ def within_json(text: str, change: Callable[[str], str]) -> str:
     """
 
     def literal(found: re.Match[str]) -> str:
-        if found[1]:
-            return found[0]  # the name of a member
         told = json.loads(found[0])
         changed = within_json(told, change)
         escaped = "\\u" in found[0]

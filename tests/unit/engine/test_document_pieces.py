@@ -450,3 +450,11 @@ def test_a_cut_in_a_document_that_is_json_leaves_its_other_pieces_as_they_are(
     assert before - {one.id for one in after} == {last}
     left = " ".join(one.content for one in sorted(after, key=lambda one: one.number))
     assert left.split() == text(engine, "birds.json").split()
+
+
+def test_a_document_that_is_json_stays_json_when_the_name_of_a_member_is_cut(
+    engine: Kernel,
+) -> None:
+    put(engine, "tea.json", json.dumps({TEA: 5, "a": ["b", f"Hello. {TEA}"]}))
+    cut_with_copies(engine)
+    assert json.loads(text(engine, "tea.json")) == {"": 5, "a": ["b", "Hello."]}
