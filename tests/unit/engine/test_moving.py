@@ -316,6 +316,45 @@ def test_a_root_key_that_ends_beside_a_move_that_died_takes_no_slot_along(
     moving.check()
 
 
+@there_and_back
+def test_a_scope_that_is_away_whenever_a_rotation_exchanges_its_slots_loses_none(
+    *, back: bool
+) -> None:
+    """It is back when it is looked for; so it was taken for a slot that others had exchanged."""
+    moving, away = Moving(back=back), list[str]()
+
+    def network(name: str) -> Fate:
+        if away:
+            moving.move(away.pop())
+        elif name == "slots.exchange":
+            away.append(moving.source)
+            moving.move(moving.target)
+        return Fate.ARRIVES
+
+    node = moving.node(network)
+    with pytest.raises(StoreError, match="A scope was moved again and again"):
+        node.rotate_root()
+    assert len(node._ports.keyring.wrapper.generations()) == 2, "the one before is there"
+    moving.write_and_forget()
+    moving.check()
+    assert moving.node().rotate_root().unopened == 0
+    assert len(node._ports.keyring.wrapper.generations()) == 1
+    moving.check()
+
+
+@there_and_back
+def test_slots_are_all_found_though_a_late_one_lies_where_the_scope_was(*, back: bool) -> None:
+    """Whoever added it has not looked yet whether the scope is still there."""
+    moving = Moving(back=back)
+    here = moving.here._ports.keyring.slots
+    before = here.read(moving.address)
+    moving.move(moving.target)
+    late = moving.databases[moving.source].primary.slots
+    assert late is not None
+    late.add(moving.address, "memory.9", lambda: b"late")
+    assert here.read(moving.address, settled=True) == before
+
+
 def sharded_over(stores: Mapping[str, MemoryStore]) -> ShardedStore:
     return ShardedStore(stores["home"], {"second": stores["second"]}, arrive=arrive)
 

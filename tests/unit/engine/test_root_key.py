@@ -12,10 +12,13 @@ from scrubjay.adapters.keyrings.file import DerivedWrapper, FileWrapper, LocalWr
 from scrubjay.adapters.keyrings.folder import KeysFolder
 from scrubjay.adapters.keyrings.keychain import KeychainWrapper
 from scrubjay.engine import Kernel, Keyring, Policy
+from scrubjay.engine.scope.scope_keys import ScopeKeys
 from scrubjay.model.errors import InvalidRequest, SealBroken
 from scrubjay.model.requests import Browse, Destroy, Forget, Retain
 from scrubjay.model.results import Erasure
+from scrubjay.model.rows import Collection
 from scrubjay.model.scope import Scope
+from scrubjay.ports import SlotPlace
 from scrubjay.testing.clock import FakeClock
 from tests.support.engines import MemoryHome, RemoteHome
 from tests.support.keyrings import PhraseKeyring, file_backend
@@ -314,3 +317,101 @@ def test_a_derived_wrapping_key_opens_the_slots_of_its_owner_alone(tmp_path: Pat
         keyring.get("address", "lookup", BOB)
     with pytest.raises(SealBroken):
         Keyring(folder, FileWrapper(folder), folder.clock).get("address", "lookup", ALICE)
+
+
+def file_home(keys: Path) -> MemoryHome:
+    home, folder = MemoryHome(), KeysFolder(keys, FakeClock("keyring"))
+    home.keyring = Keyring(folder, FileWrapper(folder), home.clock)
+    return home
+
+
+def test_a_slot_that_does_not_open_for_a_moment_is_under_the_next_root_key_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As beside a rotation that overwrites the key file, or the slot; the old one is destroyed."""
+    home = file_home(tmp_path)
+    home.engine().retain(ALICE, Retain(content="tea"))
+    wrapper, failed = home.keyring.wrapper, set[bytes]()
+    rewrap = type(wrapper).rewrap
+
+    def once(self: LocalWrapper, place: SlotPlace, slot: bytes) -> bytes:
+        if slot not in failed:
+            failed.add(slot)
+            raise SealBroken("Damaged.")
+        return rewrap(self, place, slot)
+
+    wrapper.begin()
+    monkeypatch.setattr(type(wrapper), "rewrap", once)
+    home.keyring.retire()
+    assert failed
+    assert len(wrapper.generations()) == 1
+    assert contents(home.engine()) == ["tea"]
+
+
+def test_a_slot_that_others_exchange_meanwhile_is_under_the_next_root_key_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rotation that was overtaken puts it under a root key that is destroyed as well."""
+    home = file_home(tmp_path)
+    home.engine().retain(ALICE, Retain(content="tea"))
+    slots, wrapper = home.keyring.slots, home.keyring.wrapper
+    exchange, overtaken = type(slots).exchange, dict[tuple[str, str], bytes]()
+    wrapper.begin()
+    for address in home.keyring.addresses():
+        for purpose, slot in slots.read(address).items():
+            overtaken[address, purpose] = wrapper.rewrap(SlotPlace(address, purpose), slot)
+    wrapper.begin()
+
+    def late(self: KeysFolder, address: str, purpose: str, old: bytes, new: bytes) -> bool:
+        if (second := overtaken.pop((address, purpose), None)) is not None:
+            assert exchange(self, address, purpose, old, second)
+        return exchange(self, address, purpose, old, new)
+
+    monkeypatch.setattr(type(slots), "exchange", late)
+    home.keyring.retire()
+    assert not overtaken
+    assert len(wrapper.generations()) == 1
+    assert contents(home.engine()) == ["tea"]
+
+
+def test_a_key_file_that_is_being_overwritten_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever opened it before another process put the next in its place may read noise."""
+    wrapper = FileWrapper(KeysFolder(tmp_path, FakeClock("keyring")))
+    wrapper.found()
+    roots, file = wrapper.roots(), KeysFolder.file
+
+    def noise(self: KeysFolder, name: str) -> bytes | None:
+        if name != "key":
+            return file(self, name)
+        monkeypatch.undo()
+        return b"\x91" * 32
+
+    monkeypatch.setattr(KeysFolder, "file", noise)
+    assert wrapper.roots() == roots
+    (tmp_path / "key").write_bytes(b"\x91" * 32)
+    with pytest.raises(SealBroken, match="damaged"):
+        wrapper.begin()
+
+
+def test_a_slot_that_waits_for_its_transaction_until_its_root_key_has_ended_opens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A rotation does not see it before the commit: the writer wraps it anew after that."""
+    home = RemoteHome()
+    engine, other, make = home.engine(), home.engine(), ScopeKeys.make
+    engine.retain(ALICE, Retain("tea"))
+
+    def late(self: ScopeKeys, collection: Collection, epoch: int) -> object:
+        made = make(self, collection, epoch)
+        monkeypatch.undo()
+        assert other.rotate_root().unopened == 0
+        return made
+
+    monkeypatch.setattr(ScopeKeys, "make", late)
+    engine.rotate(ALICE)
+    assert generations(home) == [2]
+    home.engine().retain(ALICE, Retain("coffee"))
+    assert sorted(contents(home.engine())) == ["coffee", "tea"]
+    assert other.rotate_root().unopened == 0

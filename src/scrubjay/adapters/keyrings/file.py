@@ -9,6 +9,7 @@ from __future__ import annotations
 import hmac
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from math import inf
 from typing import Final
 
@@ -133,6 +134,12 @@ class FileWrapper(LocalWrapper):
             )
 
     def roots(self) -> Mapping[int, bytes]:
+        with suppress(SealBroken):
+            return self._roots()
+        with self._folder.settled():  # another process may have been overwriting one
+            return self._roots()
+
+    def _roots(self) -> Mapping[int, bytes]:
         # Asked and read anew each time: a passphrase may take the key file's place meanwhile.
         self.admit()
         if (raw := self._folder.file(KEY_FILE)) is None:
@@ -157,7 +164,7 @@ class FileWrapper(LocalWrapper):
     def begin(self) -> int:
         path, random = self._folder.directory / KEY_FILE, self._folder.clock.random
         with self._folder.changing():
-            roots = self.roots()
+            roots = self._roots()
             last = max(roots)
             kept = path.with_name(f"{KEY_FILE}.{last}")
             self._folder.disk.replace(kept, _key_line(last, roots[last]))
@@ -167,7 +174,7 @@ class FileWrapper(LocalWrapper):
 
     def destroy(self, generation: int) -> None:
         with self._folder.changing():
-            if generation >= max(self.roots()):
+            if generation >= max(self._roots()):
                 raise InvalidRequest("The root key in use is not destroyed: begin another first.")
             for number in self._folder.numbered(KEY_FILE):
                 if number <= generation:

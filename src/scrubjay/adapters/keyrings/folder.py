@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -104,11 +104,7 @@ class KeysFolder:
     def read(self, address: str, *, settled: bool = False) -> Mapping[str, bytes]:
         folder = self._slots / check_place("address", address)
         if settled:
-            with (
-                suppress(OSError),  # a folder that may only be read has no writers
-                patience(_READ_SECONDS),
-                self.disk.locked(self._lock, shared=True),
-            ):
+            with self.settled():
                 return self.read(address)
         with self.reading():
             names = [name for name in self.disk.names(folder) if not name.startswith(".")]
@@ -170,6 +166,15 @@ class KeysFolder:
             self.disk.make_folder(self.directory)
             with self.disk.locked(self._lock, shared=shared):
                 yield
+
+    @contextmanager
+    def settled(self) -> Iterator[None]:
+        """Lock it for a moment, so that nobody is overwriting a file."""
+        with ExitStack() as stack:
+            with suppress(OSError):  # a folder that may only be read has no writers
+                stack.enter_context(patience(_READ_SECONDS))
+                stack.enter_context(self.disk.locked(self._lock, shared=True))
+            yield
 
     @contextmanager
     def reading(self) -> Iterator[None]:

@@ -326,11 +326,14 @@ class ShardSlots:
         self._store = store
 
     def read(self, address: str, *, settled: bool = False) -> Mapping[str, bytes]:
-        """A scope without any may have been moved: then it is looked for again."""
+        """A scope without any may have been moved: then it is looked for again.
+
+        So it is if they are to be all: one that is just being added may lie where the scope was.
+        """
         while True:
             place = self._store.place(address)
             found = self._of(place).read(address, settled=settled)
-            if found:
+            if found and not settled:
                 return found
             if not self._store.look_again(address, place):  # it may have arrived just now
                 return self._of(place).read(address, settled=settled)
@@ -359,11 +362,15 @@ class ShardSlots:
             store.slots.delete(address, [purpose])
 
     def exchange(self, address: str, purpose: str, old: bytes, new: bytes) -> bool:
-        while True:
+        for _ in range(_TRIES):
             place = self._store.place(address)
             done = self._of(place).exchange(address, purpose, old, new)
-            if not self._store.look_again(address, place):
+            if self._store.look_again(address, place):
+                continue
+            # It may have been away only then.
+            if done or self.read(address, settled=True).get(purpose) != old:
                 return done
+        raise StoreError("A scope was moved again and again.")
 
     def delete(self, address: str, purposes: Iterable[str]) -> None:
         """Everywhere, and again if a move took one along just then."""

@@ -9,7 +9,7 @@ from contextlib import suppress
 from math import inf
 from typing import Final, TypeVar
 
-from scrubjay.model.errors import KeyMissing, SealBroken
+from scrubjay.model.errors import Busy, KeyMissing, SealBroken
 from scrubjay.model.scope import Scope, check_place
 from scrubjay.ports import Clock, Progress, SlotPlace, Slots, Wrapper, no_progress
 
@@ -103,10 +103,16 @@ class Keyring:
         slot = self.slots.add(address, purpose, wrap)
         if slot != mine:
             return self.unwrap(place, slot)
-        # A wrapper that is not locked with the slots may have begun another generation meanwhile.
-        if self.wrapper.generation_of(place, slot) != self.wrapper.generations()[-1]:
-            self.slots.exchange(address, purpose, slot, self.wrapper.wrap(place, key))
+        self.keep(place, slot, key)
         return key
+
+    def keep(self, place: SlotPlace, slot: bytes, key: bytes) -> None:
+        """Wrap a slot anew that was just added, if another generation has begun meanwhile.
+
+        A wrapper is not locked with the slots, and so the one that wrapped it may be destroyed.
+        """
+        if self.wrapper.generation_of(place, slot) != self.generation:
+            self.slots.exchange(place.address, place.purpose, slot, self.wrapper.wrap(place, key))
 
     def get(self, address: str, purpose: str, owner: Scope | None = None) -> bytes:
         """The key in a slot; KeyMissing if there is none."""
@@ -158,22 +164,36 @@ class Keyring:
         """Wrap every slot under the present generation; how many were, and how many are left.
 
         What is left does not open, and never will: it is damaged, or was deleted half. It may be
-        repeated; a slot that is added meanwhile is under the present generation already.
+        repeated; a slot that is added meanwhile is under the present generation already. On
+        return each that opens was seen under it: the ones before may be destroyed.
         """
         done = left = 0
         addresses = list(self.addresses())
         for number, address in enumerate(addresses):
             owner = owners(address)
-            for purpose, slot in self.slots.read(address).items():
-                place = SlotPlace(address, purpose, owner)
-                try:
-                    new = self.wrapper.rewrap(place, slot)
-                except SealBroken:
-                    left += 1
-                    continue
-                done += new != slot and self.slots.exchange(address, purpose, slot, new)
+            for _ in range(_READ_TRIES):
+                more, broken, changed = self._rewrap(address, owner)
+                done += more
+                if not broken and not changed:
+                    break
+            if changed:
+                raise Busy("A key slot was changed by others again and again; repeat it.")
+            left += broken
             progress(number + 1, len(addresses))
         return done, left
+
+    def _rewrap(self, address: str, owner: Scope | None) -> tuple[int, int, int]:
+        """How many slots were wrapped anew, did not open just now, and were changed meanwhile."""
+        done = broken = behind = 0
+        for purpose, slot in self.slots.read(address, settled=self.slots.beside_rows).items():
+            try:
+                new = self.wrapper.rewrap(SlotPlace(address, purpose, owner), slot)
+            except SealBroken:
+                broken += 1
+                continue
+            behind += new != slot
+            done += new != slot and self.slots.exchange(address, purpose, slot, new)
+        return done, broken, behind - done
 
     def retire(self) -> None:
         """Wrap every slot under the present generation, and destroy those before it."""

@@ -540,7 +540,7 @@ class OpenScope:
         assert ahead is not None
         if name not in ahead.made:
             raise Need(partial(self._make_slot, ahead, collection, epoch, added))
-        ahead.keys[collection, epoch], wrapped = ahead.made[name]
+        ahead.keys[collection, epoch], wrapped, _ = ahead.made[name]
         tx.set_slot(name, wrapped)
 
     def _make_slot(
@@ -669,7 +669,7 @@ class OpenScope:
             if isinstance(error, NotFound):
                 self._explain_absence(error)
             raise
-        self.keys.hold(ahead.keys)
+        self.keys.hold(ahead.keys, ahead.made)
         if erasing:
             self.kept.clear()
         return result

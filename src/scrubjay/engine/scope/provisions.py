@@ -14,6 +14,9 @@ from msgspec import Struct
 
 from scrubjay.model.rows import Collection
 
+Made = dict[str, tuple[bytes, bytes, Callable[[], None]]]
+"""Keys of epochs by slot, as they are wrapped, and what follows once they are kept."""
+
 
 class Need(Exception):
     """What a transaction lacks; `meet` gets it. It never leaves `OpenScope.write`."""
@@ -50,8 +53,11 @@ class Provisions(Struct, kw_only=True):
     """When the write began that asked for the time: all its attempts seal the same bodies."""
     fresh: int = 0
     """How many memories the last attempt added."""
-    made: dict[str, tuple[bytes, bytes]] = {}
-    """Keys of epochs that this write begins where slots lie beside the rows, and wrapped."""
+    made: Made = {}
+    """Keys of epochs that this write begins where slots lie beside the rows, as `make` made them.
+
+    The transaction may wait for so long that the root key which wrapped them has ended.
+    """
     keys: dict[tuple[Collection, int], bytes] = {}
     """Those that this attempt keeps in a slot; nobody else may use them before its commit."""
     missing: set[tuple[Collection, int]] = set()

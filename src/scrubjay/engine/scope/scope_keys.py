@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from copy import deepcopy
+from functools import partial
 from math import inf
 from typing import Final
 
@@ -19,7 +20,7 @@ from msgspec.structs import replace
 
 from scrubjay import vault
 from scrubjay.engine.scope.keyring import Keyring
-from scrubjay.engine.scope.provisions import Provisions
+from scrubjay.engine.scope.provisions import Made, Provisions
 from scrubjay.model.errors import SealBroken, UserLocked
 from scrubjay.model.memory import Memory
 from scrubjay.model.rows import Collection
@@ -136,8 +137,10 @@ class ScopeKeys:
         """The key of an epoch, by what its slot holds."""
         return kept if epoch < USER_HELD else vault.with_half(self.half, kept)
 
-    def hold(self, secrets: dict[tuple[Collection, int], bytes]) -> None:
-        """Keep epoch keys at hand."""
+    def hold(self, secrets: dict[tuple[Collection, int], bytes], made: Made = {}) -> None:  # noqa: B006
+        """Keep epoch keys at hand; of those that were made, the slots are kept by now."""
+        for name in {slot(*one) for one in secrets} & made.keys():
+            made[name][2]()
         if secrets:
             with self._mutex:
                 self._secrets |= secrets
@@ -160,11 +163,12 @@ class ScopeKeys:
         kept = self._keyring.add(self._address, name, key, self._scope)
         self.hold({(collection, epoch): self._whole(epoch, kept)})
 
-    def make(self, collection: Collection, epoch: int) -> tuple[bytes, bytes]:
-        """A new key, and its slot, for the transaction that keeps it there."""
+    def make(self, collection: Collection, epoch: int) -> tuple[bytes, bytes, Callable[[], None]]:
+        """A new key, its slot for the transaction that keeps it there, and a call after that."""
         key = self._clock.random(vault.KEY_BYTES)
         place = SlotPlace(self._address, slot(collection, epoch), self._scope)
-        return self._whole(epoch, key), self._keyring.wrapper.wrap(place, key)
+        wrapped = self._keyring.wrapper.wrap(place, key)
+        return self._whole(epoch, key), wrapped, partial(self._keyring.keep, place, wrapped, key)
 
     def drop(self, collection: Collection, below: int) -> None:
         """Drop the keys of epochs that have been rotated away."""
