@@ -54,7 +54,15 @@ class SoftToken:
             ],
             check=True, capture_output=True,
         )  # fmt: skip
+        (self._state,) = tokens.glob("*/generation")
         self._numbers = itertools.count(1)
+
+    @contextmanager
+    def silence(self) -> Iterator[None]:
+        """Whatever is made in it is not told to the sessions that were there before."""
+        before = self._state.read_bytes()
+        yield
+        self._state.write_bytes(before)
 
     def address(self) -> str:
         """The address of a root key that is not there yet."""

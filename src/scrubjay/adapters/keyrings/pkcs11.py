@@ -38,7 +38,7 @@ from scrubjay.adapters.keyrings.distant import (
     query_of,
 )
 from scrubjay.adapters.keyrings.folder import KeysFolder
-from scrubjay.model.errors import InvalidRequest, KeyUnavailable, SealBroken
+from scrubjay.model.errors import InvalidRequest, KeyMissing, KeyUnavailable, SealBroken
 from scrubjay.ports import SlotPlace
 
 _EXAMPLE: Final = (
@@ -53,6 +53,10 @@ _PIN: Final = (refused.PinIncorrect, refused.PinLocked, refused.PinExpired, refu
 _REFUSED: Final = (refused.PKCS11Error, RuntimeError, OSError)
 _PAUSES: Final = tuple(0.01 * 2**n for n in range(8))
 _Answer = TypeVar("_Answer")
+
+
+class _NotSeen(Exception):
+    """A key that a session does not show."""
 
 
 class Module:
@@ -93,12 +97,20 @@ class Token:
         self._pin_refused = False
 
     def ask(self, call: Callable[[Any], _Answer]) -> _Answer:
-        """The answer of a call on the session; one that broke is opened again, once."""
+        """The answer of a call on the session; one that broke is opened again, once.
+
+        So is one that does not show a key. A token in files may overlook what another process has
+        just made, for as long as the module runs.
+        """
         with self._module.mutex:
             for last in (False, True):
                 session = self._logged_in()
                 try:
                     return call(session)
+                except _NotSeen:
+                    if last:
+                        raise
+                    self._restart()
                 except _BROKEN as error:
                     raise SealBroken("A key slot does not open under its root key.") from error
                 except _REFUSED as error:
@@ -172,9 +184,17 @@ class Pkcs11Wrapper(DistantWrapper):
         self._token = token_of(module, label, pin or _pin(source))
 
     def numbers(self) -> Sequence[int]:
-        labels = self._token.ask(lambda session: {key.label for key in _keys(session, {})})
-        parts = (label.rpartition(".") for label in labels if label)
-        return sorted(int(end) for start, _, end in parts if start == self._label and end.isdigit())
+        def call(session: Any) -> list[int]:
+            labels = {getattr(key, "label", None) for key in _keys(session, {})}
+            parts = (label.rpartition(".") for label in labels if label)
+            own = (end for start, _, end in parts if start == self._label and end.isdigit())
+            if not (found := sorted(map(int, own))):
+                raise _NotSeen
+            return found
+
+        with contextlib.suppress(_NotSeen):
+            return self._token.ask(call)
+        return []
 
     def make(self, number: int) -> None:
         self._generate(number, KeyType.AES)
@@ -204,12 +224,11 @@ class Pkcs11Wrapper(DistantWrapper):
     def seal(self, number: int, place: SlotPlace, key: bytes) -> bytes:
         nonce = self._folder.clock.random(vault.NONCE_BYTES)
 
-        def call(session: Any) -> bytes:
-            first = min(self._all_of(session, number), key=lambda one: bytes(one.id))
+        def call(first: Any) -> bytes:
             sealed = first.encrypt(key, **_gcm(nonce, place))
             return bytes(first.id) + nonce + bytes(sealed)
 
-        return self._token.ask(call)
+        return self._with_first(number, call)
 
     def unseal(self, number: int, place: SlotPlace, sealed: bytes) -> bytes:
         name, rest = sealed[:_ID_BYTES], sealed[_ID_BYTES:]
@@ -217,14 +236,11 @@ class Pkcs11Wrapper(DistantWrapper):
         if len(cell) != vault.KEY_BYTES + vault.TAG_BYTES:
             raise SealBroken("A key slot is not as long as it was.")
 
-        def call(session: Any) -> bytes:
-            for key in self._all_of(session, number):
-                if bytes(key.id) == name:
-                    return bytes(key.decrypt(cell, **_gcm(nonce, place)))
-            raise SealBroken("The root key of this key slot was destroyed.")
+        def call(key: Any) -> bytes:
+            return bytes(key.decrypt(cell, **_gcm(nonce, place)))
 
         try:
-            return self._token.ask(call)
+            return self._with_named(number, name, call)
         except KeyUnavailable as error:
             # Modules have no error of their own for a tag that is wrong: does the key answer else?
             if isinstance(error.__cause__, refused.PKCS11Error) and self._opens(number, name):
@@ -234,20 +250,44 @@ class Pkcs11Wrapper(DistantWrapper):
     def _opens(self, number: int, name: bytes) -> bool:
         """Whether the root key of a number seals and opens a key of chance."""
         place, nonce = SlotPlace("trial", "trial"), self._folder.clock.random(vault.NONCE_BYTES)
+        trial = bytes(vault.KEY_BYTES)
 
-        def call(session: Any) -> bool:
+        def call(key: Any) -> bool:
+            sealed = key.encrypt(trial, **_gcm(nonce, place))
+            return bytes(key.decrypt(sealed, **_gcm(nonce, place))) == trial
+
+        return self._with_named(number, name, call)
+
+    def _with_first(self, number: int, call: Callable[[Any], _Answer]) -> _Answer:
+        """The answer of a call on the key of a number that wraps."""
+
+        def ask(session: Any) -> _Answer:
+            if not (found := self._all_of(session, number)):
+                raise _NotSeen
+            return call(min(found, key=lambda one: bytes(one.id)))
+
+        try:
+            return self._token.ask(ask)
+        except _NotSeen as error:
+            raise KeyMissing("The root key that wraps was destroyed meanwhile.") from error
+
+    def _with_named(self, number: int, name: bytes, call: Callable[[Any], _Answer]) -> _Answer:
+        """The answer of a call on the key that a slot names."""
+
+        def ask(session: Any) -> _Answer:
             for key in self._all_of(session, number):
                 if bytes(key.id) == name:
-                    sealed = key.encrypt(bytes(vault.KEY_BYTES), **_gcm(nonce, place))
-                    return bytes(key.decrypt(sealed, **_gcm(nonce, place))) == bytes(
-                        vault.KEY_BYTES
-                    )
-            return False
+                    return call(key)
+            raise _NotSeen
 
-        return self._token.ask(call)
+        try:
+            return self._token.ask(ask)
+        except _NotSeen as error:
+            raise SealBroken("The root key of this key slot was destroyed.") from error
 
     def _all_of(self, session: Any, number: int) -> list[Any]:
-        return _keys(session, {Attribute.LABEL: f"{self._label}.{number}"})
+        found = _keys(session, {Attribute.LABEL: f"{self._label}.{number}"})
+        return [key for key in found if getattr(key, "id", None)]  # a half-written one has none
 
 
 class DerivingPkcs11Wrapper(Pkcs11Wrapper):
@@ -267,24 +307,20 @@ class DerivingPkcs11Wrapper(Pkcs11Wrapper):
     def seal(self, number: int, place: SlotPlace, key: bytes) -> bytes:
         nonce, info = self._folder.clock.random(vault.NONCE_BYTES), derivation(number, place)
 
-        def call(session: Any) -> tuple[bytes, bytes]:
-            first = min(self._all_of(session, number), key=lambda one: bytes(one.id))
+        def call(first: Any) -> tuple[bytes, bytes]:
             return bytes(first.id), bytes(first.sign(info, mechanism=Mechanism.SHA256_HMAC))
 
-        name, secret = self._token.ask(call)
+        name, secret = self._with_first(number, call)
         where = {"address": place.address, "purpose": place.purpose}
         return name + vault.wrap(secret, key, nonce=nonce, **where)
 
     def unseal(self, number: int, place: SlotPlace, sealed: bytes) -> bytes:
         name, slot, info = sealed[:_ID_BYTES], sealed[_ID_BYTES:], derivation(number, place)
 
-        def call(session: Any) -> bytes:
-            for key in self._all_of(session, number):
-                if bytes(key.id) == name:
-                    return bytes(key.sign(info, mechanism=Mechanism.SHA256_HMAC))
-            raise SealBroken("The master of this key slot was destroyed.")
+        def call(key: Any) -> bytes:
+            return bytes(key.sign(info, mechanism=Mechanism.SHA256_HMAC))
 
-        secret = self._token.ask(call)
+        secret = self._with_named(number, name, call)
         return vault.unwrap(secret, slot, address=place.address, purpose=place.purpose)
 
 

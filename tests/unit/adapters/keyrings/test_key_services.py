@@ -321,11 +321,36 @@ def test_processes_that_log_in_to_one_token_at_once_all_get_in(token: SoftToken)
 
 
 def test_a_session_from_before_its_module_began_again_is_not_used(token: SoftToken) -> None:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        assert pool.submit(_is_opened_again).result()
+
+
+def _is_opened_again() -> bool:
     module = Module(str(MODULE))
     own = Token(module, "tests", PIN)
     before = own.ask(lambda session: session)
     module.restart()
-    assert own.ask(lambda session: session) is not before
+    return own.ask(lambda session: session) is not before
+
+
+def test_a_root_key_that_the_token_tells_nobody_of_is_found(
+    token: SoftToken, tmp_path: Path
+) -> None:
+    """As when its file was half-written at the moment a session read it, which it never repeats."""
+    wrapper, child = (tmp_path / "keys", token.address()), get_context("spawn")
+    own = Pkcs11Wrapper(wrapper[1], KeysFolder(wrapper[0], SystemClock()), PIN)
+    assert own.numbers() == []
+    with token.silence(), ProcessPoolExecutor(1, mp_context=child) as pool:
+        slot = pool.submit(_found_and_sealed, *wrapper).result()
+    assert own.numbers() == [1]
+    assert own.unseal(1, PLACE, slot) == KEY
+
+
+def _found_and_sealed(keys: Path, address: str) -> bytes:
+    """A key under a root key that another process made."""
+    wrapper = Pkcs11Wrapper(address, KeysFolder(keys, SystemClock()), PIN)
+    wrapper.found()
+    return wrapper.seal(1, PLACE, KEY)
 
 
 def _logins(begun: Barrier) -> int:
