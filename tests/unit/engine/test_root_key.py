@@ -415,3 +415,19 @@ def test_a_slot_that_waits_for_its_transaction_until_its_root_key_has_ended_open
     home.engine().retain(ALICE, Retain("coffee"))
     assert sorted(contents(home.engine())) == ["coffee", "tea"]
     assert other.rotate_root().unopened == 0
+
+
+def test_a_key_that_another_process_added_first_is_asked_for_again_if_it_does_not_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A token in files may not show its root key yet; a rotation may have wrapped it anew."""
+    keyring = file_home(tmp_path).keyring
+    keyring.found()
+    first = keyring.add("address", "lookup", bytes(32))
+
+    def once(_: LocalWrapper, place: SlotPlace, slot: bytes) -> bytes:
+        monkeypatch.undo()
+        raise SealBroken("The root key of this key slot was destroyed.")
+
+    monkeypatch.setattr(FileWrapper, "unwrap", once)
+    assert keyring.add("address", "lookup", bytes([1]) * 32) == first

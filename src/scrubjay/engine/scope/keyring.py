@@ -101,8 +101,8 @@ class Keyring:
             return mine
 
         slot = self.slots.add(address, purpose, wrap)
-        if slot != mine:
-            return self.unwrap(place, slot)
+        if slot != mine:  # what another process has just made may not open at once
+            return self.get(address, purpose, owner)
         self.keep(place, slot, key)
         return key
 
