@@ -254,15 +254,15 @@ class Service:
         await asyncio.gather(*(keep() for _ in range(CONNECTIONS)))
 
     async def wake(self, agents: int, times: int, every: float, request: Asking) -> Taken:
-        """All agents ask at the same moment, again and again."""
+        """All agents ask at the same moment, again and again; it ends with the last pause."""
         taken = Taken(times * every)
         begun = perf_counter()
 
         async def agent() -> None:
             async with self._connected() as line:
                 for turn in range(times):
-                    await asyncio.sleep(max(0.0, begun + turn * every - perf_counter()))
                     await line.ask(request(), taken)
+                    await asyncio.sleep(max(0.0, begun + (turn + 1) * every - perf_counter()))
 
         await asyncio.gather(*(agent() for _ in range(agents)))
         return taken
